@@ -1,0 +1,5 @@
+/* The program's entry. */
+int main(void)
+{
+    return 2;
+}
