@@ -1,42 +1,52 @@
 /* Every setting of `lamina serve`, once. One row makes the field, its default, the parser for flag,
  * environment (LAM_NAME) and file key, the line of --help, of --print-config and of docs/CONFIG.md.
  *
- * X(type, field, default, min, max, unit or value, help)
- * Types: TEXT (default a string or NULL), NUMBER (uint64_t), CHOICE (TEXT out of "a|b|c" in the value column),
- * SWITCH (bool). A NUMBER whose help says "0: ..." takes 0 as that. */
+ * X(type, field, default, min, max, value, help); option.h says what each type is. */
 #ifndef SERVER_CONFIG_CONFIG_TABLE_H
 #define SERVER_CONFIG_CONFIG_TABLE_H
 
-#define SRV_SETTING_MAP(X)                                                                                             \
-    X(TEXT, host, "127.0.0.1", 0, 0, "ADDRESS", "address to listen on")                                                \
-    X(NUMBER, port, 8080, 0, 65535, "PORT", "port to listen on; 0: any free port, printed at start")                   \
-    X(TEXT, unix_socket, NULL, 0, 0, "PATH", "listen on this Unix socket as well")                                     \
-    X(NUMBER, admin_port, 0, 0, 65535, "PORT", "second listener for health and metrics; 0: none")                      \
-    X(NUMBER, workers, 0, 0, 1024, "N", "inference threads; 0: one for each CPU this process may use")                 \
-    X(CHOICE, cpu, "auto", 0, 0, "auto|ref|avx2|avx512", "highest instruction set to use")                             \
-    X(CHOICE, precision, "f32", 0, 0, "f32", "arithmetic")                                                             \
-    X(TEXT, alias, NULL, 0, 0, "NAME[,NAME...]", "other names of the first model")                                     \
-    X(NUMBER, max_body_bytes, 8388608, 1024, 1073741824, "BYTES", "largest request body")                              \
-    X(NUMBER, max_items, 2048, 1, 65536, "N", "most items of one request")                                             \
-    X(NUMBER, max_reply_bytes, 67108864, 4096, 1073741824, "BYTES", "largest reply")                                   \
-    X(NUMBER, max_request_bytes, 134217728, 1048576, 4294967296, "BYTES", "most memory of one request")                \
-    X(NUMBER, max_memory_bytes, 0, 0, 1099511627776, "BYTES",                                                          \
-      "bound on the memory of all requests together; 0: computed from the other limits")                               \
-    X(NUMBER, max_batch_tokens, 512, 1, 1048576, "TOKENS",                                                             \
-      "rows of one batch; raised to the model's longest sequence where smaller")                                       \
-    X(NUMBER, max_queue_items, 512, 1, 1048576, "N", "items waiting or running; beyond it 429")                        \
-    X(NUMBER, max_connections, 4096, 1, 65536, "N", "open connections")                                                \
-    X(NUMBER, max_input_length, 0, 0, 1048576, "TOKENS", "longest text in tokens; 0: what the model says")             \
-    X(NUMBER, default_deadline_ms, 30000, 1, 3600000, "MS", "deadline of a request that names none")                   \
-    X(NUMBER, header_timeout_ms, 5000, 100, 3600000, "MS", "time to send a request's head")                            \
-    X(NUMBER, body_timeout_ms, 10000, 100, 3600000, "MS", "time to send a request's body, plus 1 ms for 64 bytes")     \
-    X(NUMBER, write_timeout_ms, 30000, 100, 3600000, "MS", "time to take a reply, plus 1 ms for 16 bytes")             \
-    X(NUMBER, idle_timeout_ms, 75000, 100, 3600000, "MS", "time an idle connection is kept")                           \
-    X(NUMBER, drain_delay_ms, 0, 0, 600000, "MS", "time between SIGTERM (readiness off) and the end of accepting")     \
-    X(NUMBER, stop_timeout_ms, 25000, 1, 600000, "MS", "time for admitted requests to finish after that")              \
-    X(TEXT, api_key_file, NULL, 0, 0, "FILE", "file of keys, one a line; without it no key is asked")                  \
-    X(TEXT, allowed_hosts, NULL, 0, 0, "HOST[,HOST...]", "Host names that are answered")                               \
-    X(CHOICE, log_format, "auto", 0, 0, "auto|json|text", "auto: text on a terminal, JSON lines else")                 \
+#define SRV_SETTING_MAP(X)                                                                        \
+    X(TEXT, host, "127.0.0.1", 1, 255, "ADDRESS", "address to listen on")                         \
+    X(NUMBER, port, 8080, 0, 65535, "PORT",                                                       \
+      "port to listen on; 0: any free port, printed at start")                                    \
+    X(TEXT, unix_socket, NULL, 1, 107, "PATH", "listen on this Unix socket as well")              \
+    X(NUMBER, admin_port, 0, 0, 65535, "PORT", "second listener for health and metrics; 0: none") \
+    X(NUMBER, workers, 0, 0, 1024, "N",                                                           \
+      "inference threads; 0: one for each CPU this process may use")                              \
+    X(NUMBER, threads, 1, 1, 1, "N", "threads that share one batch")                              \
+    X(CHOICE, cpu, "auto", 0, 0, "auto|ref|avx2|avx512", "highest instruction set to use")        \
+    X(CHOICE, precision, "f32", 0, 0, "f32", "arithmetic")                                        \
+    X(LIST, alias, NULL, 1, 4096, "NAME[,NAME...]", "other names of the first model")             \
+    X(NUMBER, max_body_bytes, 8388608, 1024, 1073741824, "BYTES", "largest request body")         \
+    X(NUMBER, max_items, 2048, 1, 65536, "N", "most items of one request")                        \
+    X(NUMBER, max_reply_bytes, 67108864, 4096, 1073741824, "BYTES", "largest reply")              \
+    X(NUMBER, max_request_bytes, 134217728, 1048576, 4294967296, "BYTES",                         \
+      "most memory of one request")                                                               \
+    X(NUMBER, max_memory_bytes, 0, 0, 1099511627776, "BYTES",                                     \
+      "bound on the memory of all requests together; 0: computed from the other limits")          \
+    X(NUMBER, max_batch_tokens, 512, 1, 1048576, "TOKENS",                                        \
+      "rows of one batch; raised to the model's longest sequence where smaller")                  \
+    X(NUMBER, max_queue_items, 512, 1, 1048576, "N", "items waiting or running; beyond it 429")   \
+    X(NUMBER, max_connections, 4096, 1, 65536, "N", "open connections")                           \
+    X(NUMBER, max_input_length, 0, 0, 1048576, "TOKENS",                                          \
+      "longest text in tokens; 0: what the model says")                                           \
+    X(NUMBER, default_deadline_ms, 30000, 1, 3600000, "MS",                                       \
+      "deadline of a request that names none")                                                    \
+    X(NUMBER, header_timeout_ms, 5000, 100, 3600000, "MS", "time to send a request's head")       \
+    X(NUMBER, body_timeout_ms, 10000, 100, 3600000, "MS",                                         \
+      "time to send a request's body, plus 1 ms for 64 bytes")                                    \
+    X(NUMBER, write_timeout_ms, 30000, 100, 3600000, "MS",                                        \
+      "time to take a reply, plus 1 ms for 16 bytes")                                             \
+    X(NUMBER, idle_timeout_ms, 75000, 100, 3600000, "MS", "time an idle connection is kept")      \
+    X(NUMBER, drain_delay_ms, 0, 0, 600000, "MS",                                                 \
+      "time between SIGTERM (readiness off) and the end of accepting")                            \
+    X(NUMBER, stop_timeout_ms, 25000, 1, 600000, "MS",                                            \
+      "time for admitted requests to finish after that")                                          \
+    X(TEXT, api_key_file, NULL, 1, 4095, "FILE",                                                  \
+      "file of keys, one a line; without it no key is asked")                                     \
+    X(LIST, allowed_hosts, NULL, 1, 4096, "HOST[,HOST...]", "Host names that are answered")       \
+    X(CHOICE, log_format, "auto", 0, 0, "auto|json|text",                                         \
+      "auto: text on a terminal, JSON lines else")                                                \
     X(CHOICE, log_level, "info", 0, 0, "error|warn|info|debug", "least severe level that is logged")
 
 #endif
