@@ -1,0 +1,54 @@
+/* Attention, reference: query by query, two passes over the scores. Scratch: the scores of one
+ * query. */
+#include <math.h>
+
+#include "core/kernels/ref.h"
+
+size_t lam__attention_scratch_ref(const lam_attention *a, size_t max_tokens)
+{
+    (void)a;
+    return lam_row_stride(max_tokens);
+}
+
+static float dot(const float *a, const float *b, size_t n)
+{
+    float sum = 0.0f;
+    for (size_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+/* scores become exp(scale * (score - largest)); returns their sum. A NaN among the scores makes the
+ * sum NaN, whatever it did to the maximum. */
+static float exponentials(float *scores, size_t n, float scale)
+{
+    float max = scores[0], sum = 0.0f;
+    for (size_t i = 1; i < n; i++)
+        max = scores[i] > max ? scores[i] : max;
+    for (size_t i = 0; i < n; i++) {
+        scores[i] = expf(scale * (scores[i] - max));
+        sum += scores[i];
+    }
+    return sum;
+}
+
+void lam__attention_ref(const lam_attention *a, const float *q, const float *k, const float *v,
+                        size_t stride, size_t tokens, float *out, size_t out_stride, float *scratch)
+{
+    const size_t d = a->head_width;
+    for (size_t h = 0; h < a->heads; h++) {
+        for (size_t t = 0; t < tokens; t++) {
+            float *o = out + t * out_stride + h * d;
+            for (size_t s = 0; s < tokens; s++)
+                scratch[s] = dot(q + t * stride + h * d, k + s * stride + h * d, d);
+            const float inverse = 1.0f / exponentials(scratch, tokens, a->scale);
+            for (size_t c = 0; c < d; c++)
+                o[c] = 0.0f;
+            for (size_t s = 0; s < tokens; s++)
+                for (size_t c = 0; c < d; c++)
+                    o[c] += scratch[s] * v[s * stride + h * d + c];
+            for (size_t c = 0; c < d; c++)
+                o[c] *= inverse;
+        }
+    }
+}
