@@ -28,12 +28,12 @@ typedef struct srv_config {
     char *file_text;  /* its bytes, which texts from it point into */
 } srv_config;
 
-/* The settings as options, in order: [SRV_SETTING_COUNT]; offsets are those of srv_config. */
-const srv_option *srv_config_options(void);
+/* The settings as options, in order; offsets are those of srv_config. */
+extern const srv_option srv_config_options[SRV_SETTING_COUNT];
 
 /* A flag that was given on the command line. */
 typedef struct srv_flag {
-    const srv_option *option; /* one of srv_config_options() */
+    const srv_option *option; /* in srv_config_options */
     const char *value;
 } srv_flag;
 
