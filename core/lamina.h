@@ -1,11 +1,12 @@
 /* Lamina's engine: what api/ and server/ may use.
  *
- * A `lam_model` is immutable once open and shared by all threads. A `lam_ctx` is the scratch memory of
- * one thread. A call to lam_encode turns items (sequences of token ids) into vectors and, where an item
- * carries a `lam_stats`, fills it. Nothing is allocated inside lam_encode.
+ * A `lam_model` is immutable once open and shared by all threads. A `lam_ctx` is the scratch memory
+ * of one thread. A call to lam_encode turns items (sequences of token ids) into vectors and, where
+ * an item carries a `lam_stats`, fills it. Nothing is allocated inside lam_encode.
  *
- * Every fallible call returns a lam_status; results go to out-parameters, which are NULL or untouched on
- * failure. `lam_err *err` may always be NULL. Strings are UTF-8. Sizes are counts unless a name says bytes. */
+ * Every fallible call returns a lam_status; results go to out-parameters, which are NULL or
+ * untouched on failure. `lam_err *err` may always be NULL. Strings are UTF-8. Sizes are counts
+ * unless a name says bytes. */
 #ifndef LAM_LAMINA_H
 #define LAM_LAMINA_H
 
@@ -62,7 +63,8 @@ typedef struct lam_model_info {
 /* All pointers in it live as long as the model. */
 const lam_model_info *lam_model_get_info(const lam_model *m);
 
-/* True if the model has a tensor for that site in that layer (LAM_LAYER_NONE for embedding and final). */
+/* True if the model has a tensor for that site in that layer (LAM_LAYER_NONE for embedding and
+ * final). */
 bool lam_model_has_site(const lam_model *m, size_t layer, lam_site site);
 
 /* NULL if the model came without one. */
@@ -88,25 +90,25 @@ typedef struct lam_stats lam_stats;
 /* One sequence. The caller owns every pointer. */
 typedef struct lam_item {
     /* in */
-    const int32_t *ids;          /* [tokens], as sent */
-    const int32_t *types;        /* [tokens], or NULL for all 0 */
-    const uint8_t *mask;         /* [tokens] of 0 and 1, or NULL for all 1; rows of 0 are never computed */
+    const int32_t *ids;   /* [tokens], as sent */
+    const int32_t *types; /* [tokens], or NULL for all 0 */
+    const uint8_t *mask;  /* [tokens] of 0 and 1, or NULL for all 1; rows of 0 are never computed */
     size_t tokens;
     const lam_encode_opts *opts; /* shared by the items of a request */
-    lam_stats *stats;            /* the request's, or NULL. Items that share one must be given in order */
-    size_t index;                /* of the item in its request: where stats keeps its per-item numbers */
-    float *out;                  /* [dimensions], or [rows, dimensions] for pooling none */
+    lam_stats *stats; /* the request's, or NULL. Items that share one must be given in order */
+    size_t index;     /* of the item in its request: where stats keeps its per-item numbers */
+    float *out;       /* [dimensions], or [rows, dimensions] for pooling none */
     /* set by lam_item_check */
-    size_t rows;                 /* tokens that are not masked */
+    size_t rows; /* tokens that are not masked */
     /* out, set by lam_encode */
-    lam_status status;           /* LAM_OK, LAM_E_NON_FINITE or LAM_E_ZERO_NORM */
-    lam_site fault_site;         /* where the first non-finite value stood */
-    size_t fault_layer;          /* its layer or LAM_LAYER_NONE */
+    lam_status status;   /* LAM_OK, LAM_E_NON_FINITE or LAM_E_ZERO_NORM */
+    lam_site fault_site; /* where the first non-finite value stood */
+    size_t fault_layer;  /* its layer or LAM_LAYER_NONE */
 } lam_item;
 
-/* Validates ids, types, mask and length against the model and sets item->rows. On failure *at (may be
- * NULL) is the index of the token to blame. Statuses: LAM_E_EMPTY, LAM_E_TOO_LONG, LAM_E_ID_RANGE,
- * LAM_E_TYPE_RANGE, LAM_E_MASK. */
+/* Validates ids, types, mask and length against the model and sets item->rows. On failure *at (may
+ * be NULL) is the index of the token to blame. Statuses: LAM_E_EMPTY, LAM_E_TOO_LONG,
+ * LAM_E_ID_RANGE, LAM_E_TYPE_RANGE, LAM_E_MASK. */
 lam_status lam_item_check(const lam_model *m, lam_item *item, size_t *at, lam_err *err);
 
 /* Asked between ops; true abandons the call with LAM_E_CANCELLED. */
@@ -117,33 +119,36 @@ typedef struct lam_stop {
 
 typedef struct lam_ctx lam_ctx;
 
-/* Bytes that lam_ctx_new will take for batches of up to max_rows rows; max_rows >= info.positions. */
+/* Bytes that lam_ctx_new will take for batches of up to max_rows rows; max_rows >= info.positions.
+ */
 lam_status lam_ctx_bytes(const lam_model *m, size_t max_rows, size_t *bytes, lam_err *err);
 
 /* Makes scratch for one thread. Borrows `m`, which must outlive it. */
 lam_status lam_ctx_new(lam_ctx **out, const lam_model *m, size_t max_rows, lam_err *err);
 void lam_ctx_free(lam_ctx *ctx);
 
-/* Encodes items that passed lam_item_check. Whole items are packed up to max_rows rows at a time, in the
- * order given; an item's bits do not depend on its neighbours. Returns LAM_OK even where single items
- * failed (item->status), or LAM_E_CANCELLED. `stop` may be NULL. Does not allocate. */
+/* Encodes items that passed lam_item_check. Whole items are packed up to max_rows rows at a time,
+ * in the order given; an item's bits do not depend on its neighbours. Returns LAM_OK even where
+ * single items failed (item->status), or LAM_E_CANCELLED. `stop` may be NULL. Does not allocate. */
 lam_status lam_encode(lam_ctx *ctx, lam_item *items, size_t count, const lam_stop *stop);
 
 /* ---- Statistics ------------------------------------------------------------------------------ */
 
 typedef struct lam_stats_opts {
-    lam_stats_level level;  /* not LAM_STATS_NONE */
-    const bool *layers;     /* [L] which layers, or NULL for all */
-    const bool *sites;      /* [LAM_SITE_COUNT] which sites, or NULL for all that exist */
-    size_t per_item;        /* number of items whose own numbers are kept, 0 for none */
+    lam_stats_level level; /* not LAM_STATS_NONE */
+    const bool *layers;    /* [L] which layers, or NULL for all */
+    const bool *sites;     /* [LAM_SITE_COUNT] which sites, or NULL for all that exist */
+    size_t per_item;       /* number of items whose own numbers are kept, 0 for none */
 } lam_stats_opts;
 
 /* Bytes that lam_stats_new will take from the arena. */
-lam_status lam_stats_bytes(const lam_model *m, const lam_stats_opts *o, size_t *bytes, lam_err *err);
+lam_status lam_stats_bytes(const lam_model *m, const lam_stats_opts *o, size_t *bytes,
+                           lam_err *err);
 
-/* One request's accumulators, from the request's arena, which frees them. Touched by one thread at a time. */
-lam_status lam_stats_new(lam_stats **out, lam_arena *arena, const lam_model *m, const lam_stats_opts *o,
-                         lam_err *err);
+/* One request's accumulators, from the request's arena, which frees them. Touched by one thread at
+ * a time. */
+lam_status lam_stats_new(lam_stats **out, lam_arena *arena, const lam_model *m,
+                         const lam_stats_opts *o, lam_err *err);
 
 enum { LAM_STATS_CHANNELS = 5 };
 
@@ -162,6 +167,7 @@ typedef struct lam_site_stats {
 
 /* False if that site was not collected. `layer` is LAM_LAYER_NONE for embedding and final. */
 bool lam_stats_read(const lam_stats *s, size_t layer, lam_site site, lam_site_stats *out);
-bool lam_stats_read_item(const lam_stats *s, size_t item, size_t layer, lam_site site, lam_site_stats *out);
+bool lam_stats_read_item(const lam_stats *s, size_t item, size_t layer, lam_site site,
+                         lam_site_stats *out);
 
 #endif

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* True if all n bytes are valid; else *valid_up_to (may be NULL) is where the first bad sequence starts. */
+/* True if all n bytes are valid; else *valid_up_to (may be NULL) is where the first bad sequence
+ * starts. */
 bool lam_utf8_valid(const char *s, size_t n, size_t *valid_up_to);
 
 /* Decodes one code point of valid text at s[0..n), n > 0; returns its length in bytes, 1..4. */

@@ -21,12 +21,14 @@ typedef struct lam_parts {
     lam_head head;
     const lam_prompt *prompts; /* [prompt_count], copied */
     size_t prompt_count;
-    const char *default_prompt;       /* or NULL; copied */
-    struct lam_tokenizer *tokenizer;  /* owned by the model on success, by the caller on failure; or NULL */
+    const char *default_prompt; /* or NULL; copied */
+    struct lam_tokenizer
+        *tokenizer; /* owned by the model on success, by the caller on failure; or NULL */
 } lam_parts;
 
-/* Builds the program, plans memory, packs the weights. hparams were checked by the caller's reader for
- * their maxima (hparams.h). Errors: LAM_E_WEIGHTS naming the tensor, LAM_E_NOMEM. */
-lam_status lam_compile(lam_model **out, const lam_parts *parts, const lam_open_opts *opts, lam_err *err);
+/* Builds the program, plans memory, packs the weights. hparams were checked by the caller's reader
+ * for their maxima (hparams.h). Errors: LAM_E_WEIGHTS naming the tensor, LAM_E_NOMEM. */
+lam_status lam_compile(lam_model **out, const lam_parts *parts, const lam_open_opts *opts,
+                       lam_err *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* What an encoder is, apart from its weights: read from configuration files by core/import, turned into a
- * program by core/compile. */
+/* What an encoder is, apart from its weights: read from configuration files by core/import, turned
+ * into a program by core/compile. */
 #ifndef LAM_MODEL_HPARAMS_H
 #define LAM_MODEL_HPARAMS_H
 
@@ -8,9 +8,11 @@
 #include "core/norm/norm.h"
 
 /* Where norms stand. docs: design.md section 6. Post: u = N1(x + A(x)), x' = N2(u + F(u)). */
-#define LAM_PLACEMENT_MAP(X) X(POST, "post")
+#define LAM_PLACEMENT_MAP(X)               X(POST, "post")
 #define LAM_ENUM_ROW_PLACEMENT(name, text) LAM_PLACEMENT_##name,
-typedef enum lam_placement { LAM_PLACEMENT_MAP(LAM_ENUM_ROW_PLACEMENT) LAM_PLACEMENT_COUNT } lam_placement;
+typedef enum lam_placement {
+    LAM_PLACEMENT_MAP(LAM_ENUM_ROW_PLACEMENT) LAM_PLACEMENT_COUNT
+} lam_placement;
 
 /* How a token's position id follows from the sequence as sent. */
 typedef enum lam_position_rule {

@@ -10,46 +10,46 @@
 #define LAM_ISA_MAP(X) X(REF, "ref") X(AVX2, "avx2") X(AVX512, "avx512")
 
 /* How rows become a vector. */
-#define LAM_POOL_MAP(X)                                                                              \
-    X(MEAN, "mean")                                                                                  \
-    X(CLS, "cls")                                                                                    \
-    X(MAX, "max")                                                                                    \
-    X(MEAN_SQRT_LEN, "mean_sqrt_len")                                                                \
-    X(WEIGHTED, "weighted")                                                                          \
-    X(LAST, "last")                                                                                  \
+#define LAM_POOL_MAP(X)               \
+    X(MEAN, "mean")                   \
+    X(CLS, "cls")                     \
+    X(MAX, "max")                     \
+    X(MEAN_SQRT_LEN, "mean_sqrt_len") \
+    X(WEIGHTED, "weighted")           \
+    X(LAST, "last")                   \
     X(NONE, "none")
 
 /* Activation of the feed-forward layer. GELU is the erf form, GELU_TANH the tanh form. */
-#define LAM_ACTIVATION_MAP(X)                                                                        \
-    X(IDENTITY, "identity")                                                                          \
-    X(GELU, "gelu")                                                                                  \
-    X(GELU_TANH, "gelu_tanh")                                                                        \
-    X(RELU, "relu")                                                                                  \
-    X(SILU, "silu")                                                                                  \
+#define LAM_ACTIVATION_MAP(X) \
+    X(IDENTITY, "identity")   \
+    X(GELU, "gelu")           \
+    X(GELU_TANH, "gelu_tanh") \
+    X(RELU, "relu")           \
+    X(SILU, "silu")           \
     X(TANH, "tanh")
 
 #define LAM_STATS_LEVEL_MAP(X) X(NONE, "none") X(SUMMARY, "summary") X(FULL, "full")
 
 /* Where statistics are taken. Which of them a model has, lam_model_has_site says. */
-#define LAM_SITE_MAP(X)                                                                              \
-    X(EMBEDDING, "embedding")                                                                        \
-    X(ATTENTION, "attention")                                                                        \
-    X(ATTENTION_NORM, "attention_norm")                                                              \
-    X(FFN, "ffn")                                                                                    \
-    X(FFN_NORM, "ffn_norm")                                                                          \
-    X(ATTENTION_BRANCH_NORM, "attention_branch_norm")                                                \
-    X(FFN_BRANCH_NORM, "ffn_branch_norm")                                                            \
-    X(ATTENTION_SUB_NORM, "attention_sub_norm")                                                      \
-    X(FFN_SUB_NORM, "ffn_sub_norm")                                                                  \
-    X(FFN_INNER_NORM, "ffn_inner_norm")                                                              \
-    X(OUTPUT, "output")                                                                              \
+#define LAM_SITE_MAP(X)                               \
+    X(EMBEDDING, "embedding")                         \
+    X(ATTENTION, "attention")                         \
+    X(ATTENTION_NORM, "attention_norm")               \
+    X(FFN, "ffn")                                     \
+    X(FFN_NORM, "ffn_norm")                           \
+    X(ATTENTION_BRANCH_NORM, "attention_branch_norm") \
+    X(FFN_BRANCH_NORM, "ffn_branch_norm")             \
+    X(ATTENTION_SUB_NORM, "attention_sub_norm")       \
+    X(FFN_SUB_NORM, "ffn_sub_norm")                   \
+    X(FFN_INNER_NORM, "ffn_inner_norm")               \
+    X(OUTPUT, "output")                               \
     X(FINAL, "final")
 
-#define LAM_ENUM_ROW_ISA(name, text) LAM_ISA_##name,
-#define LAM_ENUM_ROW_POOL(name, text) LAM_POOL_##name,
+#define LAM_ENUM_ROW_ISA(name, text)        LAM_ISA_##name,
+#define LAM_ENUM_ROW_POOL(name, text)       LAM_POOL_##name,
 #define LAM_ENUM_ROW_ACTIVATION(name, text) LAM_ACTIVATION_##name,
-#define LAM_ENUM_ROW_STATS(name, text) LAM_STATS_##name,
-#define LAM_ENUM_ROW_SITE(name, text) LAM_SITE_##name,
+#define LAM_ENUM_ROW_STATS(name, text)      LAM_STATS_##name,
+#define LAM_ENUM_ROW_SITE(name, text)       LAM_SITE_##name,
 
 typedef enum lam_isa { LAM_ISA_MAP(LAM_ENUM_ROW_ISA) LAM_ISA_COUNT } lam_isa;
 typedef enum lam_pool { LAM_POOL_MAP(LAM_ENUM_ROW_POOL) LAM_POOL_COUNT } lam_pool;
@@ -71,7 +71,8 @@ const char *lam_stats_level_name(lam_stats_level v);
 const char *lam_site_name(lam_site v);
 
 /* Exact, case-sensitive; false leaves *out alone. lam_pool_parse also takes the spellings of other
- * programs: last_token, lasttoken, weightedmean, mean_sqrt_len_tokens, mean_tokens, max_tokens, cls_token. */
+ * programs: last_token, lasttoken, weightedmean, mean_sqrt_len_tokens, mean_tokens, max_tokens,
+ * cls_token. */
 bool lam_isa_parse(const char *s, size_t n, lam_isa *out);
 bool lam_pool_parse(const char *s, size_t n, lam_pool *out);
 bool lam_stats_level_parse(const char *s, size_t n, lam_stats_level *out);

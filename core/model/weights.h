@@ -11,18 +11,18 @@
 #include "core/base/status.h"
 
 /* Modules of an encoder that own parameters. */
-#define LAM_MODULE_MAP(X)                                                                            \
-    X(WORD_EMBEDDING)                                                                                \
-    X(POSITION_EMBEDDING)                                                                            \
-    X(TYPE_EMBEDDING)                                                                                \
-    X(EMBEDDING_NORM)                                                                                \
-    X(QUERY)                                                                                         \
-    X(KEY)                                                                                           \
-    X(VALUE)                                                                                         \
-    X(ATTENTION_OUT)                                                                                 \
-    X(ATTENTION_NORM)                                                                                \
-    X(FFN_IN)                                                                                        \
-    X(FFN_OUT)                                                                                       \
+#define LAM_MODULE_MAP(X) \
+    X(WORD_EMBEDDING)     \
+    X(POSITION_EMBEDDING) \
+    X(TYPE_EMBEDDING)     \
+    X(EMBEDDING_NORM)     \
+    X(QUERY)              \
+    X(KEY)                \
+    X(VALUE)              \
+    X(ATTENTION_OUT)      \
+    X(ATTENTION_NORM)     \
+    X(FFN_IN)             \
+    X(FFN_OUT)            \
     X(FFN_NORM)
 
 #define LAM_ENUM_ROW_MODULE(name) LAM_MODULE_##name,
@@ -38,8 +38,9 @@ typedef struct lam_param {
 
 typedef struct lam_weights lam_weights;
 struct lam_weights {
-    /* Reads the tensor as float32 into dst [product of shape]. Refuses a missing tensor, another shape or
-     * rank, a dtype that is no float, and values that are not finite, naming the tensor and file. */
+    /* Reads the tensor as float32 into dst [product of shape]. Refuses a missing tensor, another
+     * shape or rank, a dtype that is no float, and values that are not finite, naming the tensor
+     * and file. */
     lam_status (*read)(lam_weights *w, const lam_param *p, float *dst, lam_err *err);
     /* Whether it exists, whatever its shape. */
     bool (*has)(const lam_weights *w, lam_module module, size_t layer, const char *name);

@@ -1,48 +1,60 @@
-/* The compiled encoder: a flat list of ops over numbered buffers, and one block of packed weights. */
+/* The compiled encoder: a flat list of ops over numbered buffers, and one block of packed weights.
+ *
+ * A buffer is a matrix with one row a token; its number is given once and never written twice,
+ * apart from the plan's decision to let two buffers share memory. */
 #ifndef LAM_PROGRAM_PROGRAM_H
 #define LAM_PROGRAM_PROGRAM_H
 
-#include "core/kernels/kernels.h"
+#include "core/base/block.h"
 #include "core/lamina.h"
 #include "core/model/hparams.h"
 #include "core/model/weights.h"
 
-/* A matrix of rows by number; what it is stands in lam_program.bufs. */
 typedef uint16_t lam_buf;
-enum { LAM_BUF_NONE = 0xffff, LAM_MAX_BUFS = 64 };
+enum { LAM_BUF_NONE = 0xffff };
 
 typedef struct lam_buf_info {
-    size_t width;        /* columns */
-    size_t row_offset;   /* plan: floats of one row that stand before it in the arena's row */
-    size_t first, last;  /* plan: first op that writes it, last op that reads it */
+    size_t width;       /* columns */
+    size_t row_offset;  /* plan: where it stands in a row of the arena, in floats */
+    size_t first, last; /* plan: the op that writes it, the last op that reads it */
 } lam_buf_info;
 
-#define LAM_OP_MAP(X) X(EMBED, "embed") X(NORM, "norm") X(LINEAR, "linear") X(ATTENTION, "attention") \
-    X(ADD, "add") X(ACTIVATE, "activate") X(STATE, "state")
+#define LAM_OP_MAP(X)                                                                     \
+    X(EMBED, "embed")         /* out = sum of table rows of the batch's ids */            \
+    X(NORM, "norm")           /* out = norm(in) */                                        \
+    X(LINEAR, "linear")       /* out = act(in W + b) + scale * residual */                \
+    X(ATTENTION, "attention") /* out = softmax attention of in = [query | key | value] */ \
+    X(ADD, "add")             /* out = in + scale * other */                              \
+    X(ACTIVATE, "activate")   /* out = act(in) */                                         \
+    X(TAP, "tap")             /* statistics of in; computes nothing */                    \
+    X(STATE, "state")         /* in is the state after `index` layers: vectors may be taken here */
 #define LAM_ENUM_ROW_OP(name, text) LAM_OP_##name,
 typedef enum lam_op_kind { LAM_OP_MAP(LAM_ENUM_ROW_OP) LAM_OP_COUNT } lam_op_kind;
 
+const char *lam_op_name(lam_op_kind kind);
+
 enum { LAM_LINEAR_PARTS = 3 };
 
-/* A weight by its place in lam_program.block, in floats. */
+/* A weight by its place in the block, in floats. */
 typedef size_t lam_ref;
 
 typedef struct lam_op {
     lam_op_kind kind;
     size_t layer;  /* LAM_LAYER_NONE outside the layers */
-    lam_site site; /* the tap on this op's result; LAM_SITE_COUNT: none */
+    lam_site site; /* what its result (TAP: its input) is called; LAM_SITE_COUNT: nothing */
+    size_t slot;   /* of its statistics; LAM_SLOT_NONE: it has no site */
     lam_buf in, out;
     union {
         struct {
             lam_ref word, position, type;
-            bool has_type;
+            bool has_types;
         } embed;
         struct {
             lam_module module;
             lam_norm_spec spec;
-            lam_ref gain, bias;
+            lam_ref params[LAM_NORM_MAX_PARAMS];
         } norm;
-        struct { /* out = act(in W + b) + scale * residual; the tap sees it without the residual */
+        struct {                                /* the site is the result without the residual */
             lam_module parts[LAM_LINEAR_PARTS]; /* matrices side by side: query, key, value */
             size_t part_count;
             size_t part_width; /* outputs of each */
@@ -52,31 +64,45 @@ typedef struct lam_op {
             lam_buf residual; /* or LAM_BUF_NONE */
             float residual_scale;
         } linear;
-        struct { /* in = [query | key | value] */
-            size_t heads, head_width;
-            float scale;
-        } attention;
-        struct { /* out = in + scale * other */
+        lam_attention attention;
+        struct {
             lam_buf other;
             float scale;
         } add;
-        struct {
-            lam_activation activation;
-        } activate;
-        struct { /* in is the result after `index` layers: a request may take its vector here */
-            size_t index;
-        } state;
+        lam_activation activation;
+        size_t state_index;
     } u;
 } lam_op;
+
+enum { LAM_SLOT_NONE = 0xffff };
 
 typedef struct lam_program {
     lam_op *ops;
     size_t op_count;
-    lam_buf_info bufs[LAM_MAX_BUFS];
+    lam_buf_info *bufs;
     size_t buf_count;
-    size_t row_floats;  /* plan: floats of arena per row */
+    size_t row_floats; /* plan: floats of the arena per row */
+    size_t tap_width;  /* plan: widest result that a tap needs apart from its residual */
+    size_t slot_count;
+    size_t *slot_widths; /* [slot_count] */
+    uint16_t
+        *slots; /* [(layers + 1) * LAM_SITE_COUNT]: the slot of each site, see lam_program_slot */
     size_t block_floats;
-    float *block;       /* packed weights, 64-byte aligned; read-only after packing */
+    size_t parameters; /* values in the tensors that were packed */
+    lam_block block;   /* packed weights; read-only after packing */
 } lam_program;
+
+/* The slot that holds the statistics of a site, or LAM_SLOT_NONE. Sites that are one tensor share a
+ * slot. */
+size_t lam_program_slot(const lam_program *p, size_t layers, size_t layer, lam_site site);
+
+static inline const float *lam_program_weight(const lam_program *p, lam_ref ref)
+{
+    return (const float *)p->block.data + ref;
+}
+
+/* For showing what was compiled; lives as long as the model. */
+const lam_program *lam_model_program(const lam_model *m);
+const lam_hparams *lam_model_hparams(const lam_model *m);
 
 #endif

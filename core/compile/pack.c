@@ -1,0 +1,109 @@
+/* The checkpoint's tensors -> the block, in the layout that the kernels read. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/compile/passes.h"
+
+typedef struct packer {
+    lam_program *p;
+    lam_weights *weights;
+    float *matrix; /* one stored matrix before it is packed; room for the largest */
+    lam_err *err;
+} packer;
+
+static float *at(const packer *k, lam_ref ref)
+{
+    return (float *)k->p->block.data + ref;
+}
+
+static lam_status read(packer *k, lam_module module, size_t layer, const char *name, size_t rank,
+                       size_t rows, size_t columns, float *dst)
+{
+    const lam_param param = {module, layer, name, rank, {rows, columns}};
+    k->p->parameters += rank == 2 ? rows * columns : rows;
+    return k->weights->read(k->weights, &param, dst, k->err);
+}
+
+/* A table of rows at the stride of a buffer. It is read densely to its own place and spread from
+ * the end, so that a large vocabulary needs no second copy. */
+static lam_status pack_table(packer *k, lam_module module, size_t rows, size_t width, lam_ref ref)
+{
+    float *table = at(k, ref);
+    const size_t stride = lam_row_stride(width);
+    LAM_TRY(read(k, module, LAM_LAYER_NONE, "weight", 2, rows, width, table));
+    if (stride == width) return LAM_OK;
+    for (size_t r = rows; r-- > 0;) {
+        memmove(table + r * stride, table + r * width, width * sizeof *table);
+        memset(table + r * stride + width, 0, (stride - width) * sizeof *table);
+    }
+    return LAM_OK;
+}
+
+static lam_status pack_embed(packer *k, const lam_hparams *h, const lam_op *op)
+{
+    LAM_TRY(pack_table(k, LAM_MODULE_WORD_EMBEDDING, h->vocab, h->width, op->u.embed.word));
+    LAM_TRY(pack_table(k, LAM_MODULE_POSITION_EMBEDDING, h->position_rows, h->width,
+                       op->u.embed.position));
+    if (!op->u.embed.has_types) return LAM_OK;
+    return pack_table(k, LAM_MODULE_TYPE_EMBEDDING, h->types, h->width, op->u.embed.type);
+}
+
+static lam_status pack_norm(packer *k, const lam_hparams *h, const lam_op *op)
+{
+    const lam_norm_info *info = lam_norm_get_info(op->u.norm.spec.kind);
+    for (size_t i = 0; i < info->param_count; i++)
+        LAM_TRY(read(k, op->u.norm.module, op->layer, info->param_names[i], 1, h->width, 1,
+                     at(k, op->u.norm.params[i])));
+    return LAM_OK;
+}
+
+static lam_status pack_linear(packer *k, const lam_op *op)
+{
+    const size_t width = op->u.linear.part_width, inputs = op->u.linear.inputs;
+    for (size_t i = 0; i < op->u.linear.part_count; i++) {
+        const lam_module part = op->u.linear.parts[i];
+        LAM_TRY(read(k, part, op->layer, "weight", 2, width, inputs, k->matrix));
+        lam__pack_weight(k->matrix, width, inputs, i * width, at(k, op->u.linear.weight));
+        LAM_TRY(
+            read(k, part, op->layer, "bias", 1, width, 1, at(k, op->u.linear.bias) + i * width));
+    }
+    return LAM_OK;
+}
+
+static lam_status pack_ops(packer *k, const lam_hparams *h)
+{
+    for (size_t i = 0; i < k->p->op_count; i++) {
+        const lam_op *op = &k->p->ops[i];
+        if (op->kind == LAM_OP_EMBED) LAM_TRY(pack_embed(k, h, op));
+        if (op->kind == LAM_OP_NORM) LAM_TRY(pack_norm(k, h, op));
+        if (op->kind == LAM_OP_LINEAR) LAM_TRY(pack_linear(k, op));
+    }
+    return LAM_OK;
+}
+
+static size_t largest_matrix(const lam_program *p)
+{
+    size_t largest = 1;
+    for (size_t i = 0; i < p->op_count; i++) {
+        const lam_op *op = &p->ops[i];
+        if (op->kind != LAM_OP_LINEAR) continue;
+        const size_t floats = op->u.linear.part_width * op->u.linear.inputs;
+        if (floats > largest) largest = floats;
+    }
+    return largest;
+}
+
+lam_status lam__pack(lam_program *p, const lam_hparams *h, lam_weights *w, lam_err *err)
+{
+    size_t bytes;
+    if (!lam_mul_size(p->block_floats, sizeof(float), &bytes) || !lam_block_map(&p->block, bytes))
+        return lam_fail(err, LAM_E_NOMEM, "weights", "%zu float32 values do not fit in memory",
+                        p->block_floats);
+    packer k = {.p = p, .weights = w, .err = err};
+    k.matrix = malloc(largest_matrix(p) * sizeof *k.matrix);
+    if (!k.matrix) return lam_fail(err, LAM_E_NOMEM, "weights", "no memory to read a matrix");
+    const lam_status status = pack_ops(&k, h);
+    free(k.matrix);
+    return status;
+}

@@ -1,0 +1,28 @@
+/* The steps of lam_compile, in order: build, fuse, number the taps, plan memory, pack. */
+#ifndef LAM_COMPILE_PASSES_H
+#define LAM_COMPILE_PASSES_H
+
+#include "core/program/program.h"
+
+/* Writes the op list, nothing fused, and places every weight in the block. All memory is the
+ * arena's. */
+lam_status lam__build(lam_program *p, const lam_hparams *h, lam_arena *arena, lam_err *err);
+
+/* Merges activations and residual additions into the linear op before them. The same bits: a
+ * linear's epilogue does them in the order of the separate ops. */
+void lam__fuse(lam_program *p);
+
+/* Gives each site its slot of statistics; sites that are one tensor share it. */
+lam_status lam__number_taps(lam_program *p, size_t layers, lam_arena *arena, lam_err *err);
+
+/* Lifetimes -> places of the buffers in a row of the arena. */
+void lam__plan(lam_program *p);
+
+/* Maps the block and fills it from the checkpoint. */
+lam_status lam__pack(lam_program *p, const lam_hparams *h, lam_weights *w, lam_err *err);
+
+/* Makes an op one that does nothing; lam__drop removes those. */
+void lam__op_retire(lam_op *op);
+void lam__drop(lam_program *p);
+
+#endif

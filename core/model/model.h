@@ -1,0 +1,17 @@
+/* What a lam_model is made of: immutable after lam_compile, shared by all threads. */
+#ifndef LAM_MODEL_MODEL_H
+#define LAM_MODEL_MODEL_H
+
+#include "core/kernels/kernels.h"
+#include "core/program/program.h"
+
+struct lam_model {
+    lam_arena arena; /* names, prompts, ops */
+    lam_model_info info;
+    lam_hparams hparams;
+    lam_program program;
+    lam_kernels kernels;
+    struct lam_tokenizer *tokenizer; /* owned; or NULL */
+};
+
+#endif

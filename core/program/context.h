@@ -1,0 +1,39 @@
+/* The scratch memory of one thread, and the batch that stands in it. */
+#ifndef LAM_PROGRAM_CONTEXT_H
+#define LAM_PROGRAM_CONTEXT_H
+
+#include "core/model/model.h"
+
+/* Consecutive rows of the batch that belong to one item. */
+typedef struct lam_sequence {
+    size_t first, rows;
+    lam_item *item;
+} lam_sequence;
+
+/* The first tensor of an item that is not finite. */
+typedef struct lam_fault {
+    bool found;
+    size_t layer;
+    lam_site site;
+} lam_fault;
+
+struct lam_ctx {
+    const lam_model *model;
+    size_t max_rows;
+    lam_block block; /* everything below lies in it */
+    float *rows;     /* [max_rows, program.row_floats], buffer by buffer */
+    float *tap; /* [max_rows, stride(program.tap_width)] a linear's result before its residual */
+    float *attention;                 /* scratch of the attention kernel */
+    int32_t *ids, *positions, *types; /* [max_rows] */
+    lam_sequence *sequences;          /* [max_rows]: an item has at least one row */
+
+    /* the batch at hand */
+    size_t row_count, sequence_count;
+    bool any_stats;
+    lam_fault *probe; /* looking for the first fault of a batch of one item; else NULL */
+};
+
+/* Runs the program over the batch. Vectors are written as their states come up. */
+lam_status lam__execute(lam_ctx *c, const lam_stop *stop);
+
+#endif

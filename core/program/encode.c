@@ -1,0 +1,68 @@
+/* Items -> batches of packed rows -> vectors. */
+#include "core/program/context.h"
+
+/* Appends the rows that are not masked. Positions are those of the row as sent. */
+static void append(lam_ctx *c, lam_item *item)
+{
+    lam_sequence *s = &c->sequences[c->sequence_count++];
+    *s = (lam_sequence){.first = c->row_count, .rows = item->rows, .item = item};
+    for (size_t t = 0; t < item->tokens; t++) {
+        if (item->mask && !item->mask[t]) continue;
+        const size_t row = c->row_count++;
+        c->ids[row] = item->ids[t];
+        c->positions[row] = (int32_t)t;
+        c->types[row] = item->types ? item->types[t] : 0;
+    }
+    if (item->stats) c->any_stats = true;
+}
+
+/* Takes whole items from the front as long as they fit; returns how many. */
+static size_t fill(lam_ctx *c, lam_item *items, size_t count)
+{
+    c->row_count = c->sequence_count = 0;
+    c->any_stats = false;
+    size_t taken = 0;
+    while (taken < count && c->row_count + items[taken].rows <= c->max_rows)
+        append(c, &items[taken++]);
+    return taken;
+}
+
+/* Runs the item again, alone, to say where its first non-finite value stands. Costs a second pass
+ * for items that fail, and nothing for the others. */
+static lam_status locate_fault(lam_ctx *c, lam_item *item, const lam_stop *stop)
+{
+    lam_fault fault = {.layer = LAM_LAYER_NONE, .site = LAM_SITE_FINAL};
+    const lam_status failure = item->status;
+    lam_stats *stats = item->stats;
+    item->stats = NULL;
+    (void)fill(c, item, 1);
+    c->probe = &fault;
+    const lam_status status = lam__execute(c, stop);
+    c->probe = NULL;
+    item->stats = stats;
+    item->status = failure;
+    item->fault_layer = fault.layer;
+    item->fault_site = fault.site;
+    return status;
+}
+
+static lam_status locate_faults(lam_ctx *c, lam_item *items, size_t count, const lam_stop *stop)
+{
+    for (size_t i = 0; i < count; i++) {
+        items[i].fault_layer = LAM_LAYER_NONE;
+        items[i].fault_site = LAM_SITE_FINAL;
+        if (items[i].status == LAM_E_NON_FINITE) LAM_TRY(locate_fault(c, &items[i], stop));
+    }
+    return LAM_OK;
+}
+
+lam_status lam_encode(lam_ctx *c, lam_item *items, size_t count, const lam_stop *stop)
+{
+    for (size_t done = 0; done < count;) {
+        const size_t taken = fill(c, items + done, count - done);
+        LAM_TRY(lam__execute(c, stop));
+        LAM_TRY(locate_faults(c, items + done, taken, stop));
+        done += taken;
+    }
+    return LAM_OK;
+}

@@ -1,0 +1,224 @@
+/* Walks the op list over the batch's packed rows. Each row's bits depend on its own sequence only:
+ * linears and norms see rows, attention sees one sequence at a time. */
+#include <math.h>
+
+#include "core/pool/pool.h"
+#include "core/program/context.h"
+#include "core/stats/stats.h"
+
+typedef struct matrix {
+    float *data;
+    size_t stride, width;
+} matrix;
+
+const char *lam_op_name(lam_op_kind kind)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        LAM_OP_MAP(X)
+#undef X
+    };
+    return names[kind];
+}
+
+static matrix matrix_of(const lam_ctx *c, lam_buf buf)
+{
+    const lam_buf_info *b = &c->model->program.bufs[buf];
+    return (matrix){c->rows + b->row_offset * c->max_rows, lam_row_stride(b->width), b->width};
+}
+
+static const float *weight(const lam_ctx *c, lam_ref ref)
+{
+    return lam_program_weight(&c->model->program, ref);
+}
+
+/* ---- Taps ---- */
+
+static bool tap_wanted(const lam_ctx *c, size_t slot)
+{
+    if (slot == LAM_SLOT_NONE) return false;
+    if (c->probe) return true;
+    if (!c->any_stats) return false;
+    for (size_t i = 0; i < c->sequence_count; i++) {
+        const lam_stats *stats = c->sequences[i].item->stats;
+        if (stats && lam__stats_collects(stats, slot)) return true;
+    }
+    return false;
+}
+
+static bool rows_finite(const matrix *m, size_t first, size_t rows)
+{
+    for (size_t r = first; r < first + rows; r++)
+        for (size_t i = 0; i < m->width; i++)
+            if (!isfinite(m->data[r * m->stride + i])) return false;
+    return true;
+}
+
+static void tap(lam_ctx *c, const lam_op *op, matrix m)
+{
+    if (c->probe) {
+        if (!c->probe->found && !rows_finite(&m, 0, c->row_count))
+            *c->probe = (lam_fault){true, op->layer, op->site};
+        return;
+    }
+    for (size_t i = 0; i < c->sequence_count; i++) {
+        const lam_sequence *s = &c->sequences[i];
+        if (!s->item->stats || !lam__stats_collects(s->item->stats, op->slot)) continue;
+        lam__stats_add(s->item->stats, s->item->index, op->slot, &c->model->kernels,
+                       m.data + s->first * m.stride, m.stride, s->rows);
+    }
+}
+
+/* ---- Ops ---- */
+
+static void run_embed(const lam_ctx *c, const lam_op *op)
+{
+    const matrix out = matrix_of(c, op->out);
+    const bool types = op->u.embed.has_types;
+    const lam_embedding e = {.word = weight(c, op->u.embed.word),
+                             .position = weight(c, op->u.embed.position),
+                             .type = types ? weight(c, op->u.embed.type) : NULL,
+                             .width = out.width};
+    c->model->kernels.embed(&e, c->ids, c->positions, types ? c->types : NULL, c->row_count,
+                            out.data, out.stride);
+}
+
+static void run_norm(const lam_ctx *c, const lam_op *op)
+{
+    const matrix in = matrix_of(c, op->in), out = matrix_of(c, op->out);
+    const lam_norm_info *info = lam_norm_get_info(op->u.norm.spec.kind);
+    lam_norm_run run = {.kernels = &c->model->kernels,
+                        .spec = &op->u.norm.spec,
+                        .width = in.width,
+                        .rows = c->row_count,
+                        .x = in.data,
+                        .x_stride = in.stride,
+                        .y = out.data,
+                        .y_stride = out.stride};
+    for (size_t i = 0; i < info->param_count; i++)
+        run.params[i] = weight(c, op->u.norm.params[i]);
+    info->run(&run);
+}
+
+static void add(const lam_ctx *c, matrix x, matrix z, float scale, matrix y)
+{
+    c->model->kernels.add(x.data, x.stride, z.data, z.stride, scale, c->row_count, y.width, y.data,
+                          y.stride);
+}
+
+static void run_linear(lam_ctx *c, const lam_op *op)
+{
+    const matrix in = matrix_of(c, op->in), out = matrix_of(c, op->out);
+    const lam_linear l = {.weight = weight(c, op->u.linear.weight),
+                          .bias = weight(c, op->u.linear.bias),
+                          .k = op->u.linear.inputs,
+                          .n = out.width,
+                          .activation = op->u.linear.activation};
+    const lam_kernels *k = &c->model->kernels;
+    const float scale = op->u.linear.residual_scale;
+    const lam_buf residual = op->u.linear.residual;
+    if (residual == LAM_BUF_NONE) {
+        k->linear(&l, in.data, in.stride, c->row_count, NULL, 0, scale, out.data, out.stride);
+    } else if (!tap_wanted(c, op->slot)) {
+        const matrix z = matrix_of(c, residual);
+        k->linear(&l, in.data, in.stride, c->row_count, z.data, z.stride, scale, out.data,
+                  out.stride);
+    } else {
+        /* The site is the sum without the residual, which the fused form never holds. */
+        const matrix alone = {c->tap, out.stride, out.width};
+        k->linear(&l, in.data, in.stride, c->row_count, NULL, 0, scale, alone.data, alone.stride);
+        tap(c, op, alone);
+        add(c, alone, matrix_of(c, residual), scale, out);
+        return;
+    }
+    if (tap_wanted(c, op->slot)) tap(c, op, out);
+}
+
+static void run_attention(const lam_ctx *c, const lam_op *op)
+{
+    const matrix in = matrix_of(c, op->in), out = matrix_of(c, op->out);
+    const size_t width = out.width;
+    for (size_t i = 0; i < c->sequence_count; i++) {
+        const lam_sequence *s = &c->sequences[i];
+        const float *q = in.data + s->first * in.stride;
+        c->model->kernels.attention(&op->u.attention, q, q + width, q + 2 * width, in.stride,
+                                    s->rows, out.data + s->first * out.stride, out.stride,
+                                    c->attention);
+    }
+}
+
+static void run_activate(const lam_ctx *c, const lam_op *op)
+{
+    const matrix in = matrix_of(c, op->in), out = matrix_of(c, op->out);
+    c->model->kernels.activate(op->u.activation, in.data, in.stride, c->row_count, in.width,
+                               out.data, out.stride);
+}
+
+/* Takes the vectors of the items that want this state. */
+static void run_state(const lam_ctx *c, const lam_op *op)
+{
+    const matrix m = matrix_of(c, op->in);
+    for (size_t i = 0; i < c->sequence_count; i++) {
+        const lam_sequence *s = &c->sequences[i];
+        if (s->item->opts->output_layer != op->u.state_index) continue;
+        s->item->status =
+            lam__pool(s->item->opts, m.data + s->first * m.stride, m.stride, s->rows, s->item->out);
+    }
+}
+
+static void run_op(lam_ctx *c, const lam_op *op)
+{
+    switch (op->kind) {
+    case LAM_OP_EMBED:
+        run_embed(c, op);
+        break;
+    case LAM_OP_NORM:
+        run_norm(c, op);
+        break;
+    case LAM_OP_LINEAR:
+        run_linear(c, op);
+        return; /* taps its result itself */
+    case LAM_OP_ATTENTION:
+        run_attention(c, op);
+        break;
+    case LAM_OP_ADD:
+        add(c, matrix_of(c, op->in), matrix_of(c, op->u.add.other), op->u.add.scale,
+            matrix_of(c, op->out));
+        break;
+    case LAM_OP_ACTIVATE:
+        run_activate(c, op);
+        break;
+    case LAM_OP_STATE:
+        run_state(c, op);
+        break;
+    case LAM_OP_TAP:
+    case LAM_OP_COUNT:
+        break;
+    }
+    if (tap_wanted(c, op->slot))
+        tap(c, op, matrix_of(c, op->kind == LAM_OP_TAP ? op->in : op->out));
+}
+
+/* The last state that any item waits for: nothing behind it need run unless statistics want it. */
+static size_t last_state(const lam_ctx *c)
+{
+    size_t last = 0;
+    for (size_t i = 0; i < c->sequence_count; i++) {
+        const size_t wanted = c->sequences[i].item->opts->output_layer;
+        if (wanted > last) last = wanted;
+    }
+    return last;
+}
+
+lam_status lam__execute(lam_ctx *c, const lam_stop *stop)
+{
+    const lam_program *p = &c->model->program;
+    const size_t last = c->any_stats || c->probe ? SIZE_MAX : last_state(c);
+    for (size_t i = 0; i < p->op_count; i++) {
+        const lam_op *op = &p->ops[i];
+        if (stop && stop->asked(stop->arg)) return LAM_E_CANCELLED;
+        run_op(c, op);
+        if (op->kind == LAM_OP_STATE && op->u.state_index == last) break;
+    }
+    return LAM_OK;
+}
