@@ -22,7 +22,8 @@ typedef struct api_limits {
     size_t max_body_bytes;
     size_t max_items;
     size_t max_reply_bytes;
-    size_t max_request_bytes; /* the arena of one request: decoded items, vectors, statistics, reply */
+    size_t
+        max_request_bytes; /* the arena of one request: decoded items, vectors, statistics, reply */
     uint32_t max_deadline_ms;
 } api_limits;
 
@@ -32,29 +33,33 @@ typedef struct api_env {
     api_limits limits;
 } api_env;
 
-#define API_ROUTE_MAP(X)                                                                             \
-    X(ENCODE, "/v1/encode")                                                                          \
+#define API_ROUTE_MAP(X)    \
+    X(ENCODE, "/v1/encode") \
     X(OPENAI_EMBEDDINGS, "/v1/embeddings")
 
 #define API_ENUM_ROW_ROUTE(name, path) API_ROUTE_##name,
 typedef enum api_route { API_ROUTE_MAP(API_ENUM_ROW_ROUTE) API_ROUTE_COUNT } api_route;
 
+/* What the reply says of an input, whether it runs or not. */
 typedef struct api_item_info {
-    size_t tokens;  /* sent, or what the text's tokens were before truncation */
+    size_t tokens; /* sent, or what the text's tokens were before truncation */
     bool truncated;
+    const api_error *error; /* refused by itself (on_error: "item"): it has no lam_item; or NULL */
 } api_item_info;
 
-/* A decoded inference request, ready to run. */
+/* A decoded inference request, ready to run. Its items point into it: it is not copied or moved. */
 typedef struct api_request {
     api_route route;
     const api_model *model;
-    lam_item *items; /* [item_count]; out, stats and opts are set: run lam_encode on any split of them,
-                        in order where `stats` is not NULL */
-    api_item_info *info; /* [item_count] */
-    size_t item_count;
-    size_t rows;       /* sum of items' rows: the cost of the request in tokens */
+    lam_item
+        *items; /* [item_count]; out, stats and opts are set: run lam_encode on any split of them,
+                   in order where `stats` is not NULL. `index` is that of the input and ascends */
+    size_t item_count;   /* inputs that run: may be 0 with on_error "item" */
+    api_item_info *info; /* [input_count] */
+    size_t input_count;
+    size_t rows; /* sum of items' rows: the cost of the request in tokens */
     lam_encode_opts opts;
-    lam_stats *stats;  /* or NULL */
+    lam_stats *stats; /* or NULL */
     lam_stats_level level;
     size_t stats_layer_count; /* which layers the reply shows, ascending; NULL: all */
     const size_t *stats_layers;
@@ -71,20 +76,25 @@ typedef struct api_timing {
     double queue_ms, compute_ms, total_ms;
 } api_timing;
 
-/* Reads a body (not NUL-terminated, any bytes) into *out; tokenizes texts. All memory is the arena's. On
- * failure *error is filled and nothing of *out may be used. Time is linear in the body. */
+/* Reads a body (not NUL-terminated, any bytes) into *out; tokenizes texts. All memory is the
+ * arena's. On failure *error is filled and nothing of *out may be used. Time is linear in the body.
+ */
 bool api_request_read(const api_env *env, api_route route, const char *body, size_t body_bytes,
                       lam_arena *arena, api_request *out, api_error *error);
+
+/* Names of the fields that a route knows, in order; NULL after the last. */
+const char *api_field_name(api_route route, size_t i);
 
 /* After the items have run: false and *error if the request as a whole fails (an item failed and
  * errors are not per item). */
 bool api_request_check(const api_request *r, api_error *error);
 
-/* Writes the reply body. False: out of memory or over the reply limit; then the reply is an error. */
+/* Writes the reply body. False: out of memory or over the reply limit; then the reply is an error.
+ */
 bool api_reply_write(const api_request *r, const api_timing *t, api_buffer *out);
 
-/* Value of x-lamina-truncated ("0,5"), cut to fit with a trailing ",..." where there are too many; only
- * if any_truncated. */
+/* Value of x-lamina-truncated ("0,5"), cut to fit with a trailing ",..." where there are too many;
+ * only if any_truncated. */
 void api_truncated_header(const api_request *r, char *out, size_t out_bytes);
 
 /* The body of an error on a route's dialect. */

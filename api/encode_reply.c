@@ -1,0 +1,179 @@
+/* The reply of POST /v1/encode. */
+#include <math.h>
+
+#include "api/reply.h"
+#include "api/request.h"
+
+/* ---- Embeddings ------------------------------------------------------------------------------ */
+
+static void put_embedding(api_buffer *b, const api_request *r, const lam_item *item)
+{
+    if (r->opts.pool != LAM_POOL_NONE) {
+        api_put_vector(b, r, item->out);
+        return;
+    }
+    api_buffer_put(b, "[", 1);
+    for (size_t row = 0; row < item->rows; row++) {
+        if (row) api_buffer_put(b, ",", 1);
+        api_put_vector(b, r, item->out + row * r->opts.dimensions);
+    }
+    api_buffer_put(b, "]", 1);
+}
+
+/* The item of an input, or NULL if it did not run. Called for 0, 1, 2, ... with *at starting at 0.
+ */
+static const lam_item *item_of(const api_request *r, size_t input, size_t *at)
+{
+    if (*at == r->item_count || r->items[*at].index != input) return NULL;
+    return &r->items[(*at)++];
+}
+
+static void put_embeddings(api_buffer *b, const api_request *r)
+{
+    size_t at = 0;
+    api_buffer_put(b, "[", 1);
+    for (size_t i = 0; i < r->input_count; i++) {
+        const lam_item *item = item_of(r, i, &at);
+        if (i) api_buffer_put(b, ",", 1);
+        if (item && item->status == LAM_OK) {
+            put_embedding(b, r, item);
+        } else {
+            api_buffer_puts(b, "null");
+        }
+    }
+    api_buffer_put(b, "]", 1);
+}
+
+/* ---- Statistics ------------------------------------------------------------------------------ */
+
+/* The request's numbers, or those of one item. */
+#define WHOLE_REQUEST SIZE_MAX
+
+static bool read_site(const api_request *r, size_t item, size_t layer, lam_site site,
+                      lam_site_stats *out)
+{
+    if (r->stats_sites && !r->stats_sites[site]) return false;
+    return item == WHOLE_REQUEST ? lam_stats_read(r->stats, layer, site, out)
+                                 : lam_stats_read_item(r->stats, item, layer, site, out);
+}
+
+static void put_double(api_buffer *b, const char *key, double v)
+{
+    api_put_key(b, key, false);
+    api_buffer_json_double(b, v);
+}
+
+static void put_site(api_buffer *b, const lam_site_stats *s)
+{
+    api_buffer_puts(b, "{\"tokens\":");
+    api_buffer_json_u64(b, s->tokens);
+    put_double(b, "mean", s->mean);
+    put_double(b, "variance", s->variance);
+    put_double(b, "rms", s->rms);
+    put_double(b, "min", s->min);
+    put_double(b, "max", s->max);
+    put_double(b, "kurtosis", s->kurtosis);
+    api_put_key(b, "nonfinite", false);
+    api_buffer_json_u64(b, s->nonfinite);
+    api_buffer_puts(b, ",\"channels\":[");
+    for (size_t i = 0; i < s->channel_count; i++) {
+        if (i) api_buffer_put(b, ",", 1);
+        api_buffer_puts(b, "{\"index\":");
+        api_buffer_json_u64(b, s->channels[i].index);
+        put_double(b, "rms", s->channels[i].rms);
+        api_buffer_put(b, "}", 1);
+    }
+    api_buffer_puts(b, "]}");
+}
+
+/* The sites of one layer, or those of none. */
+static void put_sites(api_buffer *b, const api_request *r, size_t item, size_t layer)
+{
+    bool first = true;
+    api_buffer_put(b, "{", 1);
+    for (size_t i = 0; i < LAM_SITE_COUNT; i++) {
+        lam_site_stats s;
+        if (!read_site(r, item, layer, (lam_site)i, &s)) continue;
+        api_put_key(b, lam_site_name((lam_site)i), first);
+        put_site(b, &s);
+        first = false;
+    }
+    api_buffer_put(b, "}", 1);
+}
+
+static void put_statistics(api_buffer *b, const api_request *r, size_t item)
+{
+    if (!r->stats_no_layer_sites) {
+        api_put_key(b, "sites", false);
+        put_sites(b, r, item, LAM_LAYER_NONE);
+    }
+    const size_t layers = lam_model_get_info(r->model->model)->layers;
+    const size_t count = r->stats_layers ? r->stats_layer_count : layers;
+    api_buffer_puts(b, ",\"layers\":[");
+    for (size_t i = 0; i < count; i++) {
+        const size_t layer = r->stats_layers ? r->stats_layers[i] : i;
+        api_buffer_puts(b, i ? ",{\"layer\":" : "{\"layer\":");
+        api_buffer_json_u64(b, layer);
+        api_put_key(b, "sites", false);
+        put_sites(b, r, item, layer);
+        api_buffer_put(b, "}", 1);
+    }
+    api_buffer_put(b, "]", 1);
+}
+
+/* ---- The whole ------------------------------------------------------------------------------- */
+
+static void put_item(api_buffer *b, const api_request *r, size_t input, const lam_item *item)
+{
+    const api_item_info *info = &r->info[input];
+    api_buffer_puts(b, "{\"index\":");
+    api_buffer_json_u64(b, input);
+    api_put_key(b, "tokens", false);
+    api_buffer_json_u64(b, info->tokens);
+    api_put_key(b, "tokens_used", false);
+    api_buffer_json_u64(b, item ? item->rows : 0);
+    api_put_key(b, "truncated", false);
+    api_buffer_json_bool(b, info->truncated);
+    api_error failed;
+    const api_error *error = info->error;
+    if (item && item->status != LAM_OK) {
+        api_item_error(r, item, &failed);
+        error = &failed;
+    }
+    if (error) {
+        api_put_key(b, "error", false);
+        api_put_error(b, error);
+    }
+    if (item && r->per_item) put_statistics(b, r, input);
+    api_buffer_put(b, "}", 1);
+}
+
+static void put_ms(api_buffer *b, const char *key, double ms, bool first)
+{
+    api_put_key(b, key, first);
+    api_buffer_json_double(b, round(ms * 1000.0) / 1000.0);
+}
+
+void api_encode_reply(const api_request *r, const api_timing *t, api_buffer *b)
+{
+    api_buffer_puts(b, "{\"model\":");
+    api_put_string(b, r->model->name);
+    api_put_key(b, "embeddings", false);
+    put_embeddings(b, r);
+    api_buffer_puts(b, ",\"items\":[");
+    size_t at = 0;
+    for (size_t i = 0; i < r->input_count; i++) {
+        if (i) api_buffer_put(b, ",", 1);
+        put_item(b, r, i, item_of(r, i, &at));
+    }
+    api_buffer_put(b, "]", 1);
+    if (r->stats) put_statistics(b, r, WHOLE_REQUEST);
+    /* No norm that this version runs takes its statistics from the batch. */
+    api_buffer_puts(b, ",\"batch_dependent\":false,\"usage\":");
+    api_put_usage(b, r);
+    api_buffer_puts(b, ",\"timing\":{");
+    put_ms(b, "queue_ms", t->queue_ms, true);
+    put_ms(b, "compute_ms", t->compute_ms, false);
+    put_ms(b, "total_ms", t->total_ms, false);
+    api_buffer_puts(b, "}}");
+}
