@@ -1,0 +1,15 @@
+/* config.json -> hparams. Internal to core/import. */
+#ifndef LAM_IMPORT_HF_CONFIG_H
+#define LAM_IMPORT_HF_CONFIG_H
+
+#include "core/import/families.h"
+
+/* *h is checked against the maxima of hparams.h. */
+lam_status lam_hf_config_read(lam_hparams *h, const lam_family **family, const lam_dir *d,
+                              lam_err *err);
+
+/* The same from a parsed object. */
+lam_status lam_hf_config_take(lam_hparams *h, const lam_family **family, const lam_json *config,
+                              lam_err *err);
+
+#endif
