@@ -81,6 +81,7 @@ SYS_server := -lmicrohttpd -luv -ljansson -lpthread -lm
 all: $(BUILD)/lamina ## build build/lamina (the default)
 
 .SECONDEXPANSION:
+.SECONDARY: # objects are kept
 .DELETE_ON_ERROR:
 
 $(BUILD)/lamina: $(call obj,server/main.c) $(LIBS_server)
@@ -216,7 +217,7 @@ $(BUILD)/lint/%.tidy: %.c .clang-tidy $(HEADERS)
 check-headers: $(ALONE) ## compile each header alone
 $(BUILD)/lint/%.alone: %.h $(HEADERS)
 	@mkdir -p $(@D)
-	@echo '#include "$<"' | $(CC) $(LANG_C) $(WARN) -xc -fsyntax-only -
+	@printf '#include "$<"\nextern int unused;\n' | $(CC) $(LANG_C) $(WARN) -xc -fsyntax-only -
 	@touch $@
 check-links: core ## the engine needs libc and libm only
 	@tools/check-links $(LIBS_core)
