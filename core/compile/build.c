@@ -158,9 +158,10 @@ static lam_buf attention(builder *b, size_t layer, lam_buf x)
                  .site = LAM_SITE_COUNT,
                  .in = projected,
                  .out = context};
+    const size_t head_width = h->width / h->heads;
     op.u.attention.heads = h->heads;
-    op.u.attention.head_width = h->width / h->heads;
-    op.u.attention.scale = (float)(1.0 / sqrt((double)(h->width / h->heads)));
+    op.u.attention.head_width = head_width;
+    op.u.attention.scale = (float)(1.0 / sqrt((double)head_width));
     emit(b, op);
     return linear(b, layer, LAM_SITE_ATTENTION, out, 1, h->width, h->width, context);
 }

@@ -62,7 +62,7 @@ lam_status lam_ctx_bytes(const lam_model *m, size_t max_rows, size_t *bytes, lam
 lam_status lam_ctx_new(lam_ctx **out, const lam_model *m, size_t max_rows, lam_err *err)
 {
     *out = NULL;
-    size_t bytes;
+    size_t bytes = 0;
     LAM_TRY(lam_ctx_bytes(m, max_rows, &bytes, err));
     lam_ctx *c = calloc(1, sizeof *c);
     if (!c || !lam_block_map(&c->block, bytes)) {

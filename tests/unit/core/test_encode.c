@@ -52,6 +52,7 @@ static double *expected_states(const lam_item *item)
         types[rows] = item->types ? item->types[t] : 0;
         positions[rows++] = (int32_t)t;
     }
+    cr_assert_gt(rows, 0);
     double *states = malloc((TINY_LAYERS + 1) * rows * TINY_WIDTH * sizeof *states);
     tiny_forward(ids, types, positions, rows, states);
     return states;
@@ -164,38 +165,63 @@ Test(encode, items_are_refused_with_the_token_to_blame)
     lam_model_close(m);
 }
 
+/* Every word of the vocabulary as an item of its own, alone or all in one batch. */
+static void encode_words(const lam_model *m, const lam_encode_opts *opts, bool batched,
+                         lam_item items[TINY_VOCAB], float out[TINY_VOCAB][TINY_WIDTH])
+{
+    static int32_t ids[TINY_VOCAB];
+    lam_ctx *c = ctx_new(m, 2 * TINY_POSITIONS);
+    for (int32_t i = 0; i < TINY_VOCAB; i++) {
+        ids[i] = i;
+        items[i] = (lam_item){.ids = &ids[i], .tokens = 1, .opts = opts, .out = out[i]};
+        cr_assert_eq(lam_item_check(m, &items[i], NULL, NULL), LAM_OK);
+        if (!batched) cr_assert_eq(lam_encode(c, &items[i], 1, NULL), LAM_OK);
+    }
+    if (batched) cr_assert_eq(lam_encode(c, items, TINY_VOCAB, NULL), LAM_OK);
+    lam_ctx_free(c);
+}
+
 Test(encode, a_non_finite_item_is_named_and_its_neighbours_live)
 {
-    /* A word whose row overflows the first attention output of its own sequence. */
-    const tiny_fault fault = {LAM_MODULE_FFN_IN, 1, "bias", 3, 3e38f};
-    const tiny_fault fault2 = {LAM_MODULE_FFN_OUT, 1, "weight", 3, 3e38f};
-    static const struct {
-        const char *name;
-        size_t layer;
-        lam_site site;
-    } want = {"ffn", 1, LAM_SITE_FFN};
-    (void)fault;
-    const lam_open_opts opts = lam_open_opts_default();
-    lam_model *m = tiny_model_new(&opts, &fault2);
-    int32_t ids[1] = {7};
-    float out[TINY_WIDTH];
-    /* Layers up to the faulty one still answer. */
-    for (size_t layer = 0; layer <= TINY_LAYERS; layer++) {
-        lam_encode_opts o = lam_encode_opts_default(m);
-        o.output_layer = layer;
-        lam_item item = {.ids = ids, .tokens = 1, .opts = &o, .out = out};
-        cr_assert_eq(lam_item_check(m, &item, NULL, NULL), LAM_OK);
-        lam_ctx *c = ctx_new(m, TINY_POSITIONS);
-        cr_assert_eq(lam_encode(c, &item, 1, NULL), LAM_OK);
-        if (layer <= want.layer) {
-            cr_expect_eq(item.status, LAM_OK, "layer %zu", layer);
-        } else if (item.status != LAM_OK) {
-            cr_expect_eq(item.status, LAM_E_NON_FINITE);
-            cr_expect_eq(item.fault_layer, want.layer);
-            cr_expect(item.fault_site == LAM_SITE_FFN || item.fault_site == LAM_SITE_FFN_NORM);
-        }
-        lam_ctx_free(c);
+    enum { WORD = 7 }; /* its embedding is too large for the variance of a norm in float32 */
+    const tiny_fault fault = {LAM_MODULE_WORD_EMBEDDING, LAM_LAYER_NONE, "weight",
+                              (size_t)WORD * TINY_WIDTH, 3e38f};
+    const lam_open_opts open = lam_open_opts_default();
+    lam_model *m = tiny_model_new(&open, &fault);
+    const lam_encode_opts opts = lam_encode_opts_default(m);
+    static lam_item alone[TINY_VOCAB], batched[TINY_VOCAB];
+    static float a[TINY_VOCAB][TINY_WIDTH], b[TINY_VOCAB][TINY_WIDTH];
+    encode_words(m, &opts, false, alone, a);
+    encode_words(m, &opts, true, batched, b);
+    for (size_t i = 0; i < TINY_VOCAB; i++) {
+        const lam_status want = i == WORD ? LAM_E_NON_FINITE : LAM_OK;
+        cr_expect_eq(alone[i].status, want, "word %zu", i);
+        cr_expect_eq(batched[i].status, want, "word %zu", i);
+        if (i != WORD) cr_expect_arr_eq(a[i], b[i], sizeof a[i], "word %zu", i);
     }
+    cr_expect_eq(batched[WORD].fault_layer, LAM_LAYER_NONE);
+    cr_expect_eq(batched[WORD].fault_site, LAM_SITE_EMBEDDING);
+    lam_model_close(m);
+}
+
+Test(encode, a_fault_names_its_layer_and_earlier_layers_still_answer)
+{
+    const tiny_fault fault = {LAM_MODULE_FFN_OUT, 1, "bias", 3, 3e38f};
+    const lam_open_opts open = lam_open_opts_default();
+    lam_model *m = tiny_model_new(&open, &fault);
+    static lam_item items[TINY_VOCAB];
+    static float out[TINY_VOCAB][TINY_WIDTH];
+    lam_encode_opts opts = lam_encode_opts_default(m);
+    encode_words(m, &opts, true, items, out);
+    for (size_t i = 0; i < TINY_VOCAB; i++) {
+        cr_expect_eq(items[i].status, LAM_E_NON_FINITE);
+        cr_expect_eq(items[i].fault_layer, 1);
+        cr_expect_eq(items[i].fault_site, LAM_SITE_FFN_NORM);
+    }
+    opts.output_layer = 1;
+    encode_words(m, &opts, true, items, out);
+    for (size_t i = 0; i < TINY_VOCAB; i++)
+        cr_expect_eq(items[i].status, LAM_OK);
     lam_model_close(m);
 }
 

@@ -3,13 +3,15 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-enum { D = 3, STRIDE = 32, ROWS = 4 };
+#define D      ((size_t)3)
+#define STRIDE ((size_t)32)
+#define ROWS   ((size_t)4)
 
 static const float values[ROWS][D] = {{1, -2, 3}, {5, 6, -7}, {-9, 10, 11}, {2, 2, 2}};
 
 static void fill(float *x)
 {
-    for (size_t i = 0; i < (size_t)ROWS * STRIDE; i++)
+    for (size_t i = 0; i < ROWS * STRIDE; i++)
         x[i] = NAN; /* padding must not count */
     for (size_t r = 0; r < ROWS; r++)
         for (size_t c = 0; c < D; c++)
@@ -68,7 +70,7 @@ Test(pool, never_hides_what_is_not_finite_or_has_no_length)
             cr_expect_eq(lam__pool(&opts, x, STRIDE, ROWS, out), LAM_E_NON_FINITE, "%s with %g",
                          lam_pool_name((lam_pool)p), (double)bad[b]);
         }
-        for (size_t i = 0; i < (size_t)ROWS * STRIDE; i++)
+        for (size_t i = 0; i < ROWS * STRIDE; i++)
             x[i] = 0;
         cr_expect_eq(lam__pool(&opts, x, STRIDE, ROWS, out), LAM_E_ZERO_NORM, "%s of zeros",
                      lam_pool_name((lam_pool)p));
