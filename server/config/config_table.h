@@ -5,17 +5,21 @@
 #ifndef SERVER_CONFIG_CONFIG_TABLE_H
 #define SERVER_CONFIG_CONFIG_TABLE_H
 
+/* Those that every command with a model takes. */
+#define SRV_ENGINE_MAP(X)                                                                  \
+    X(NUMBER, workers, 0, 0, 1024, "N",                                                    \
+      "inference threads; 0: one for each CPU this process may use")                       \
+    X(NUMBER, threads, 1, 1, 1, "N", "threads that share one batch")                       \
+    X(CHOICE, cpu, "auto", 0, 0, "auto|ref|avx2|avx512", "highest instruction set to use") \
+    X(CHOICE, precision, "f32", 0, 0, "f32", "arithmetic")
+
 #define SRV_SETTING_MAP(X)                                                                        \
     X(TEXT, host, "127.0.0.1", 1, 255, "ADDRESS", "address to listen on")                         \
     X(NUMBER, port, 8080, 0, 65535, "PORT",                                                       \
       "port to listen on; 0: any free port, printed at start")                                    \
     X(TEXT, unix_socket, NULL, 1, 107, "PATH", "listen on this Unix socket as well")              \
     X(NUMBER, admin_port, 0, 0, 65535, "PORT", "second listener for health and metrics; 0: none") \
-    X(NUMBER, workers, 0, 0, 1024, "N",                                                           \
-      "inference threads; 0: one for each CPU this process may use")                              \
-    X(NUMBER, threads, 1, 1, 1, "N", "threads that share one batch")                              \
-    X(CHOICE, cpu, "auto", 0, 0, "auto|ref|avx2|avx512", "highest instruction set to use")        \
-    X(CHOICE, precision, "f32", 0, 0, "f32", "arithmetic")                                        \
+    SRV_ENGINE_MAP(X)                                                                             \
     X(LIST, alias, NULL, 1, 4096, "NAME[,NAME...]", "other names of the first model")             \
     X(NUMBER, max_body_bytes, 8388608, 1024, 1073741824, "BYTES", "largest request body")         \
     X(NUMBER, max_items, 2048, 1, 65536, "N", "most items of one request")                        \

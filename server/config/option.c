@@ -52,8 +52,7 @@ static bool name_matches(const char *name, const char *s, size_t n, char word)
 {
     if (strlen(name) != n) return false;
     for (size_t i = 0; i < n; i++) {
-        char want = name[i] == '_' ? word : name[i];
-        if (s[i] != want) return false;
+        if (name[i] == '_' ? s[i] != word : s[i] != name[i]) return false;
     }
     return true;
 }
