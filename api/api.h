@@ -89,9 +89,13 @@ const char *api_field_name(api_route route, size_t i);
  * errors are not per item). */
 bool api_request_check(const api_request *r, api_error *error);
 
-/* Writes the reply body. False: out of memory or over the reply limit; then the reply is an error.
- */
+/* Writes the reply body, without "timing" if t is NULL. False: out of memory or over the reply
+ * limit; then the reply is an error. */
 bool api_reply_write(const api_request *r, const api_timing *t, api_buffer *out);
+
+/* Writes `,"sites":{...},"layers":[...]` of the whole request, as in the reply of /v1/encode; only
+ * if r->stats. */
+void api_statistics_write(const api_request *r, api_buffer *out);
 
 /* Value of x-lamina-truncated ("0,5"), cut to fit with a trailing ",..." where there are too many;
  * only if any_truncated. */

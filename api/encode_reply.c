@@ -121,6 +121,11 @@ static void put_statistics(api_buffer *b, const api_request *r, size_t item)
     api_buffer_put(b, "]", 1);
 }
 
+void api_statistics_write(const api_request *r, api_buffer *out)
+{
+    put_statistics(out, r, WHOLE_REQUEST);
+}
+
 /* ---- The whole ------------------------------------------------------------------------------- */
 
 static void put_item(api_buffer *b, const api_request *r, size_t input, const lam_item *item)
@@ -171,6 +176,10 @@ void api_encode_reply(const api_request *r, const api_timing *t, api_buffer *b)
     /* No norm that this version runs takes its statistics from the batch. */
     api_buffer_puts(b, ",\"batch_dependent\":false,\"usage\":");
     api_put_usage(b, r);
+    if (!t) {
+        api_buffer_put(b, "}", 1);
+        return;
+    }
     api_buffer_puts(b, ",\"timing\":{");
     put_ms(b, "queue_ms", t->queue_ms, true);
     put_ms(b, "compute_ms", t->compute_ms, false);
