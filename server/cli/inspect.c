@@ -1,0 +1,431 @@
+/* lamina inspect: what a model is and what it was compiled to. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/buffer.h"
+#include "core/norm/norm.h"
+#include "core/program/program.h"
+#include "core/tokenizer/tokenizer.h"
+#include "server/cli/cli.h"
+
+#define MAX_TEXT_BYTES ((size_t)64 << 20)
+
+#define INSPECT_MAP(X) X(SWITCH, json, 0, 0, 0, NULL, "one JSON object")
+
+typedef struct inspect_options {
+    INSPECT_MAP(SRV_FIELD)
+} inspect_options;
+
+#define X(type, ...) SRV_ROW_##type(inspect_options, __VA_ARGS__)
+static const srv_option options[] = {INSPECT_MAP(X)};
+#undef X
+
+/* What one op holds and does. */
+typedef struct op_cost {
+    size_t parameters;
+    double flops;         /* a token */
+    double flops_per_key; /* a token, for each token of its own sequence */
+} op_cost;
+
+static size_t out_width(const lam_program *p, const lam_op *op)
+{
+    lam_buf b = op->out == LAM_BUF_NONE ? op->in : op->out;
+    return b == LAM_BUF_NONE ? 0 : p->bufs[b].width;
+}
+
+/* A product and its sum are two operations; those of norms, activations and sums are a rounding
+ * error beside them and count once a number. */
+static op_cost cost_of(const lam_program *p, const lam_hparams *h, const lam_op *op)
+{
+    const size_t width = out_width(p, op);
+    const double one = (double)width;
+    switch (op->kind) {
+    case LAM_OP_EMBED:
+        return (op_cost){.parameters = (h->vocab + h->position_rows + h->types) * width,
+                         .flops = (op->u.embed.has_types ? 2.0 : 1.0) * one};
+    case LAM_OP_NORM:
+        return (op_cost){.parameters = lam_norm_get_info(op->u.norm.spec.kind)->param_count * width,
+                         .flops = 8.0 * one};
+    case LAM_OP_LINEAR: {
+        const size_t outputs = op->u.linear.part_count * op->u.linear.part_width;
+        return (op_cost){.parameters = outputs * (op->u.linear.inputs + 1),
+                         .flops = (double)outputs * (2.0 * (double)op->u.linear.inputs + 1.0)};
+    }
+    case LAM_OP_ATTENTION:
+        return (op_cost){.flops_per_key =
+                             4.0 * (double)(op->u.attention.heads * op->u.attention.head_width)};
+    case LAM_OP_ADD:
+        return (op_cost){.flops = 2.0 * one};
+    case LAM_OP_ACTIVATE:
+        return (op_cost){.flops = one};
+    case LAM_OP_TAP:
+    case LAM_OP_STATE:
+    case LAM_OP_COUNT:
+        break;
+    }
+    return (op_cost){0};
+}
+
+static op_cost total_cost(const lam_program *p, const lam_hparams *h)
+{
+    op_cost sum = {0};
+    for (size_t i = 0; i < p->op_count; i++) {
+        op_cost c = cost_of(p, h, &p->ops[i]);
+        sum.parameters += c.parameters;
+        sum.flops += c.flops;
+        sum.flops_per_key += c.flops_per_key;
+    }
+    return sum;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void key(api_buffer *b, const char *name)
+{
+    if (b->size > 0 && b->data[b->size - 1] != '{') api_buffer_put(b, ",", 1);
+    api_buffer_json_string(b, name, strlen(name));
+    api_buffer_put(b, ":", 1);
+}
+
+static void put_string(api_buffer *b, const char *name, const char *v)
+{
+    key(b, name);
+    if (v)
+        api_buffer_json_string(b, v, strlen(v));
+    else
+        api_buffer_puts(b, "null");
+}
+
+static void put_count(api_buffer *b, const char *name, uint64_t v)
+{
+    key(b, name);
+    api_buffer_json_u64(b, v);
+}
+
+static void put_number(api_buffer *b, const char *name, double v)
+{
+    key(b, name);
+    api_buffer_json_double(b, v);
+}
+
+static void put_bool(api_buffer *b, const char *name, bool v)
+{
+    key(b, name);
+    api_buffer_puts(b, v ? "true" : "false");
+}
+
+static void put_buffer(api_buffer *b, const char *name, lam_buf v)
+{
+    if (v != LAM_BUF_NONE) put_count(b, name, v);
+}
+
+static const char *module_name(lam_module m)
+{
+#define NAME_ROW(name) #name,
+    static const char *const names[] = {LAM_MODULE_MAP(NAME_ROW)};
+#undef NAME_ROW
+    return names[m];
+}
+
+/* "QUERY" is "query". */
+static void put_module(api_buffer *b, lam_module m)
+{
+    char text[64];
+    size_t n = 0;
+    for (const char *s = module_name(m); *s && n < sizeof text; s++)
+        text[n++] = (char)(*s >= 'A' && *s <= 'Z' ? *s - 'A' + 'a' : *s);
+    api_buffer_json_string(b, text, n);
+}
+
+static void put_linear(api_buffer *b, const lam_op *op)
+{
+    key(b, "modules");
+    api_buffer_put(b, "[", 1);
+    for (size_t i = 0; i < op->u.linear.part_count; i++) {
+        if (i) api_buffer_put(b, ",", 1);
+        put_module(b, op->u.linear.parts[i]);
+    }
+    api_buffer_put(b, "]", 1);
+    put_count(b, "inputs", op->u.linear.inputs);
+    put_count(b, "outputs", op->u.linear.part_count * op->u.linear.part_width);
+    put_string(b, "activation", lam_activation_name(op->u.linear.activation));
+    if (op->u.linear.residual == LAM_BUF_NONE) return;
+    put_buffer(b, "residual", op->u.linear.residual);
+    put_number(b, "residual_scale", (double)op->u.linear.residual_scale);
+}
+
+static void put_details(api_buffer *b, const lam_op *op)
+{
+    switch (op->kind) {
+    case LAM_OP_NORM:
+        put_string(b, "norm", lam_norm_get_info(op->u.norm.spec.kind)->name);
+        key(b, "module");
+        put_module(b, op->u.norm.module);
+        key(b, "eps");
+        api_buffer_json_float(b, op->u.norm.spec.eps);
+        put_string(b, "verdict", lam_norm_get_info(op->u.norm.spec.kind)->verdict);
+        break;
+    case LAM_OP_LINEAR:
+        put_linear(b, op);
+        break;
+    case LAM_OP_ATTENTION:
+        put_count(b, "heads", op->u.attention.heads);
+        put_count(b, "head_width", op->u.attention.head_width);
+        break;
+    case LAM_OP_ADD:
+        put_buffer(b, "other", op->u.add.other);
+        put_number(b, "scale", (double)op->u.add.scale);
+        break;
+    case LAM_OP_ACTIVATE:
+        put_string(b, "activation", lam_activation_name(op->u.activation));
+        break;
+    case LAM_OP_STATE:
+        put_count(b, "output_layer", op->u.state_index);
+        break;
+    case LAM_OP_EMBED:
+    case LAM_OP_TAP:
+    case LAM_OP_COUNT:
+        break;
+    }
+}
+
+static void put_op(api_buffer *b, const lam_program *p, const lam_hparams *h, size_t i)
+{
+    const lam_op *op = &p->ops[i];
+    const op_cost c = cost_of(p, h, op);
+    api_buffer_puts(b, i ? ",\n{" : "\n{");
+    put_string(b, "op", lam_op_name(op->kind));
+    if (op->layer != LAM_LAYER_NONE) put_count(b, "layer", op->layer);
+    if (op->site != LAM_SITE_COUNT) put_string(b, "site", lam_site_name(op->site));
+    put_buffer(b, "in", op->in);
+    put_buffer(b, "out", op->out);
+    put_count(b, "width", out_width(p, op));
+    put_details(b, op);
+    put_count(b, "parameters", c.parameters);
+    put_number(b, "flops_per_token", c.flops);
+    put_number(b, "flops_per_token_and_key", c.flops_per_key);
+    api_buffer_put(b, "}", 1);
+}
+
+static void put_sites(api_buffer *b, const lam_model *m)
+{
+    bool any = false;
+    key(b, "sites");
+    api_buffer_put(b, "[", 1);
+    for (size_t i = 0; i < LAM_SITE_COUNT; i++) {
+        const char *name = lam_site_name((lam_site)i);
+        if (!lam_model_has_site(m, LAM_LAYER_NONE, (lam_site)i) &&
+            !lam_model_has_site(m, 0, (lam_site)i))
+            continue;
+        if (any) api_buffer_put(b, ",", 1);
+        api_buffer_json_string(b, name, strlen(name));
+        any = true;
+    }
+    api_buffer_put(b, "]", 1);
+}
+
+static void put_prompts(api_buffer *b, const lam_model_info *info)
+{
+    key(b, "prompts");
+    api_buffer_put(b, "{", 1);
+    for (size_t i = 0; i < info->prompt_count; i++)
+        put_string(b, info->prompts[i].name, info->prompts[i].text);
+    api_buffer_put(b, "}", 1);
+    put_string(b, "default_prompt", info->default_prompt);
+}
+
+static void put_facts(api_buffer *b, const lam_model *m)
+{
+    const lam_model_info *info = lam_model_get_info(m);
+    const lam_tokenizer *t = lam_model_tokenizer(m);
+    put_string(b, "name", info->name);
+    put_string(b, "family", info->family);
+    put_string(b, "weight_dtype", info->weight_dtype);
+    put_string(b, "isa", lam_isa_name(info->isa));
+    put_count(b, "width", info->width);
+    put_count(b, "layers", info->layers);
+    put_count(b, "heads", info->heads);
+    put_count(b, "ffn_width", info->ffn_width);
+    put_count(b, "vocab", info->vocab);
+    put_count(b, "types", info->types);
+    put_count(b, "max_positions", info->positions);
+    put_count(b, "max_input_length", info->max_input_length);
+    put_string(b, "pooling", lam_pool_name(info->pool));
+    put_bool(b, "normalize", info->normalize);
+    put_count(b, "parameters", info->parameters);
+    put_count(b, "weight_bytes", info->weight_bytes);
+    put_count(b, "tokenizer_bytes", t ? lam_tokenizer_bytes(t) : 0);
+    put_prompts(b, info);
+    put_sites(b, m);
+}
+
+static void put_all(api_buffer *b, const lam_model *m)
+{
+    const lam_program *p = lam_model_program(m);
+    const lam_hparams *h = lam_model_hparams(m);
+    const op_cost sum = total_cost(p, h);
+    api_buffer_put(b, "{", 1);
+    put_facts(b, m);
+    put_count(b, "scratch_bytes_per_token", p->row_floats * sizeof(float));
+    put_number(b, "flops_per_token", sum.flops);
+    put_number(b, "flops_per_token_and_key", sum.flops_per_key);
+    key(b, "ops");
+    api_buffer_put(b, "[", 1);
+    for (size_t i = 0; i < p->op_count; i++)
+        put_op(b, p, h, i);
+    api_buffer_puts(b, "\n]}\n");
+}
+
+static int print_json(const lam_model *m)
+{
+    api_buffer b;
+    api_buffer_init(&b, MAX_TEXT_BYTES);
+    put_all(&b, m);
+    bool failed = b.failed;
+    if (!failed) (void)fwrite(b.data, 1, b.size, stdout);
+    api_buffer_free(&b);
+    return failed ? cli_complain("inspect", "no memory for the result") : cli_finish(CLI_DONE);
+}
+
+/* ---- Text ------------------------------------------------------------------------------------ */
+
+static void print_facts(const lam_model *m)
+{
+    const lam_model_info *i = lam_model_get_info(m);
+    const lam_tokenizer *t = lam_model_tokenizer(m);
+    (void)printf("name              %s\n", i->name);
+    (void)printf("family            %s\n", i->family);
+    (void)printf("weights           %s, %zu parameters, %zu bytes packed\n", i->weight_dtype,
+                 i->parameters, i->weight_bytes);
+    (void)printf("instruction set   %s\n", lam_isa_name(i->isa));
+    (void)printf("shape             width %zu, %zu layers, %zu heads, feed-forward %zu\n", i->width,
+                 i->layers, i->heads, i->ffn_width);
+    (void)printf("vocabulary        %zu ids, %zu token types\n", i->vocab, i->types);
+    (void)printf("longest sequence  %zu tokens, of a text %zu\n", i->positions,
+                 i->max_input_length);
+    (void)printf("vector            pooling %s, %s\n", lam_pool_name(i->pool),
+                 i->normalize ? "scaled to unit length" : "not scaled");
+    if (t)
+        (void)printf("tokenizer         %zu ids, %zu bytes; truncation and padding of its file are "
+                     "not applied\n",
+                     lam_tokenizer_vocab(t), lam_tokenizer_bytes(t));
+    else
+        (void)puts("tokenizer         none");
+    for (size_t k = 0; k < i->prompt_count; k++)
+        (void)printf("prompt            %s: \"%s\"\n", i->prompts[k].name, i->prompts[k].text);
+    if (i->default_prompt) (void)printf("default prompt    %s\n", i->default_prompt);
+}
+
+/* "layer, eps 1e-12, independent" */
+static void describe_op(const lam_op *op, char *out, size_t bytes)
+{
+    const lam_norm_info *norm;
+    out[0] = '\0';
+    switch (op->kind) {
+    case LAM_OP_NORM:
+        norm = lam_norm_get_info(op->u.norm.spec.kind);
+        (void)snprintf(out, bytes, "%s, eps %g, %s", norm->name, (double)op->u.norm.spec.eps,
+                       norm->verdict);
+        break;
+    case LAM_OP_LINEAR:
+        (void)snprintf(out, bytes, "%zu -> %zu%s%s%s", op->u.linear.inputs,
+                       op->u.linear.part_count * op->u.linear.part_width,
+                       op->u.linear.activation == LAM_ACTIVATION_IDENTITY ? "" : ", ",
+                       op->u.linear.activation == LAM_ACTIVATION_IDENTITY
+                           ? ""
+                           : lam_activation_name(op->u.linear.activation),
+                       op->u.linear.residual == LAM_BUF_NONE ? "" : ", plus residual");
+        break;
+    case LAM_OP_ATTENTION:
+        (void)snprintf(out, bytes, "%zu heads of %zu", op->u.attention.heads,
+                       op->u.attention.head_width);
+        break;
+    case LAM_OP_ACTIVATE:
+        (void)snprintf(out, bytes, "%s", lam_activation_name(op->u.activation));
+        break;
+    case LAM_OP_STATE:
+        (void)snprintf(out, bytes, "output_layer %zu", op->u.state_index);
+        break;
+    case LAM_OP_ADD:
+        (void)snprintf(out, bytes, "plus %g times buffer %u", (double)op->u.add.scale,
+                       (unsigned)op->u.add.other);
+        break;
+    case LAM_OP_EMBED:
+    case LAM_OP_TAP:
+    case LAM_OP_COUNT:
+        break;
+    }
+}
+
+static void print_number(lam_buf b)
+{
+    if (b == LAM_BUF_NONE)
+        (void)printf(" %4s", "-");
+    else
+        (void)printf(" %4u", (unsigned)b);
+}
+
+static void print_op(const lam_program *p, const lam_hparams *h, size_t i)
+{
+    const lam_op *op = &p->ops[i];
+    const op_cost c = cost_of(p, h, op);
+    char text[160];
+    describe_op(op, text, sizeof text);
+    if (op->layer == LAM_LAYER_NONE)
+        (void)printf("%5zu     -", i);
+    else
+        (void)printf("%5zu %5zu", i, op->layer);
+    (void)printf(" %-10s", lam_op_name(op->kind));
+    print_number(op->in);
+    print_number(op->out);
+    (void)printf(" %6zu %11zu %10.0f  %-16s %s\n", out_width(p, op), c.parameters, c.flops,
+                 op->site == LAM_SITE_COUNT ? "-" : lam_site_name(op->site), text);
+}
+
+static int print_text(const lam_model *m)
+{
+    const lam_program *p = lam_model_program(m);
+    const lam_hparams *h = lam_model_hparams(m);
+    const op_cost sum = total_cost(p, h);
+    print_facts(m);
+    (void)printf("work              %.0f operations a token, and %.0f for each token of its "
+                 "sequence\n",
+                 sum.flops, sum.flops_per_key);
+    (void)printf("scratch           %zu bytes a token\n", p->row_floats * sizeof(float));
+    (void)printf("\n%5s %5s %-10s %4s %4s %6s %11s %10s  %-16s\n", "op", "layer", "kind", "in",
+                 "out", "width", "parameters", "flops", "site");
+    for (size_t i = 0; i < p->op_count; i++)
+        print_op(p, h, i);
+    return cli_finish(CLI_DONE);
+}
+
+static int run(const cli_args *args)
+{
+    inspect_options o;
+    cli_common common;
+    lam_model *m = NULL;
+    lam_err err;
+    if (cli_options_load(args, options, 1, &o, &err) != LAM_OK ||
+        cli_common_load(args, &common, &err) != LAM_OK ||
+        cli_open_model(&m, args->words[0], &common, &err) != LAM_OK)
+        return cli_fail(&err);
+    int status = o.json ? print_json(m) : print_text(m);
+    lam_model_close(m);
+    return status;
+}
+
+const cli_command cli_inspect = {
+    .name = "inspect",
+    .words = "MODEL",
+    .min_words = 1,
+    .max_words = 1,
+    .summary = "show what a model is and what it was compiled to",
+    .about =
+        "Shows the facts of a model and its program: each operation with its buffers, width,\n"
+        "parameters, operations a token and the site whose statistics it gives. The verdict of\n"
+        "a norm says what a row depends on besides itself.\n",
+    .examples = "  lamina inspect MODEL\n"
+                "  lamina inspect MODEL --json\n",
+    .groups = {{"Options", options, 1}, {"Common options", cli_common_options, CLI_COMMON_COUNT}},
+    .run = run,
+};
