@@ -20,6 +20,7 @@ void api_json_init(api_json *r, const char *text, size_t bytes, lam_arena *arena
     r->arena = arena;
     r->fault = API_JSON_FAULT_NONE;
     r->fault_at = text;
+    r->bad_utf8_at = NULL;
     r->depth = 0;
     r->first_mask = 0;
     r->key_count = 0;
@@ -38,6 +39,15 @@ static bool fail_at(api_json *r, api_json_fault fault, const char *at)
 static bool fail(api_json *r, api_json_fault fault)
 {
     return fail_at(r, fault, r->at);
+}
+
+/* A string that is no Unicode. Judging a whole text goes on, for what is no JSON either is told as
+ * that. */
+static bool fail_utf8(api_json *r, const char *at)
+{
+    if (r->arena) return fail_at(r, API_JSON_FAULT_UTF8, at);
+    if (!r->bad_utf8_at) r->bad_utf8_at = at;
+    return true;
 }
 
 static const char *after_space(const char *p, const char *end)
@@ -224,7 +234,10 @@ static bool read_escape(api_json *r, const char **p, uint32_t *code_point)
     if (high < 0xd800 || high > 0xdfff) return true;
     const bool paired = high < 0xdc00 && r->end - *p >= 6 && (*p)[0] == '\\' && (*p)[1] == 'u' &&
                         hex4(*p + 2, r->end, &low) && low >= 0xdc00 && low <= 0xdfff;
-    if (!paired) return fail_at(r, API_JSON_FAULT_UTF8, at);
+    if (!paired) {
+        *code_point = 0xfffd; /* only written where no text is kept */
+        return fail_utf8(r, at);
+    }
     *p += 6;
     *code_point = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
     return true;
@@ -256,10 +269,8 @@ static const char *plain_run(api_json *r, const char *p)
     while (p < r->end && !is_special((unsigned char)*p))
         all |= (unsigned char)*p++;
     size_t valid;
-    if (all >= 0x80 && !lam_utf8_valid(start, (size_t)(p - start), &valid)) {
-        fail_at(r, API_JSON_FAULT_UTF8, start + valid);
-        return NULL;
-    }
+    const bool unicode = all < 0x80 || lam_utf8_valid(start, (size_t)(p - start), &valid);
+    if (!unicode && !fail_utf8(r, start + valid)) return NULL;
     if (p == r->end || (unsigned char)*p < 0x20) {
         fail_at(r, API_JSON_FAULT_SYNTAX, p);
         return NULL;
@@ -458,7 +469,8 @@ bool api_json_validate(const char *text, size_t bytes, api_json_fault *fault, si
 {
     api_json r;
     api_json_init(&r, text, bytes, NULL);
-    const bool valid = api_json_skip(&r) && api_json_finish(&r);
+    bool valid = api_json_skip(&r) && api_json_finish(&r);
+    if (valid && r.bad_utf8_at) valid = fail_at(&r, API_JSON_FAULT_UTF8, r.bad_utf8_at);
     *fault = r.fault;
     *offset = (size_t)(r.fault_at - text);
     return valid;

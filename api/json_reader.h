@@ -63,9 +63,10 @@ typedef struct api_json_key {
 
 typedef struct api_json {
     const char *text, *at, *end;
-    lam_arena *arena; /* for strings with escapes; NULL: strings are checked and not kept */
+    lam_arena *arena; /* for strings with escapes; NULL: judging, strings are not kept */
     api_json_fault fault;
     const char *fault_at;
+    const char *bad_utf8_at; /* without an arena: the first string that is no Unicode; or NULL */
     size_t depth;
     uint32_t first_mask; /* bit d: the container at depth d has had no element yet */
     size_t key_start[API_JSON_MAX_DEPTH + 1];

@@ -35,8 +35,8 @@ static bool refuse_fault(api_draft *d, api_json_fault fault, size_t offset)
 static bool settle_error(api_draft *d)
 {
     api_json *r = &d->json;
-    if (r->fault != API_JSON_FAULT_NONE && r->fault != API_JSON_FAULT_DUPLICATE_KEY &&
-        r->fault != API_JSON_FAULT_TOO_MANY_KEYS)
+    if (r->fault == API_JSON_FAULT_SYNTAX || r->fault == API_JSON_FAULT_TOO_DEEP ||
+        r->fault == API_JSON_FAULT_MEMORY)
         return refuse_fault(d, r->fault, (size_t)(r->fault_at - r->text));
     api_json_fault fault;
     size_t offset;
