@@ -114,13 +114,13 @@ void api_buffer_json_i64(api_buffer *b, int64_t v)
 
 void api_buffer_json_float(api_buffer *b, float v)
 {
-    char text[API_FLOAT_TEXT_MAX];
+    char text[API_NUMBER_ROOM];
     api_buffer_put(b, text, api_float_text(v, text));
 }
 
 void api_buffer_json_double(api_buffer *b, double v)
 {
-    char text[API_DOUBLE_TEXT_MAX];
+    char text[API_NUMBER_ROOM];
     api_buffer_put(b, text, api_double_text(v, text));
 }
 
@@ -137,7 +137,7 @@ void api_buffer_json_floats(api_buffer *b, const float *v, size_t n)
     api_buffer_put(b, "[", 1);
     for (size_t start = 0; start < n; start += RUN) {
         const size_t count = n - start < RUN ? n - start : RUN;
-        char text[RUN * (API_FLOAT_TEXT_MAX + 1)];
+        char text[RUN * (API_FLOAT_TEXT_MAX + 1) + API_NUMBER_ROOM];
         char *p = text;
         for (size_t i = 0; i < count; i++) {
             if (start + i) *p++ = ',';

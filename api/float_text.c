@@ -117,35 +117,48 @@ static decimal shortest_double(uint64_t bits)
     return choose(s, k);
 }
 
-size_t api_u64_text(unsigned long long v, char *out)
+enum { MAX_DIGITS = 20 };
+
+/* Writes v so that it ends before `end`; returns where it starts. */
+static char *write_digits(uint64_t v, char *end)
 {
-    char reversed[20];
-    size_t n = sizeof reversed;
-    while (v >= 100) {
-        n -= 2;
-        memcpy(reversed + n, digit_pairs + 2 * (v % 100), 2);
+    char *p = end;
+    while (v > UINT32_MAX) {
+        p -= 2;
+        memcpy(p, digit_pairs + 2 * (v % 100), 2);
         v /= 100;
     }
-    if (v >= 10) {
-        n -= 2;
-        memcpy(reversed + n, digit_pairs + 2 * v, 2);
-    } else {
-        reversed[--n] = (char)('0' + v);
+    uint32_t w = (uint32_t)v;
+    while (w >= 100) {
+        p -= 2;
+        memcpy(p, digit_pairs + (size_t)2 * (w % 100), 2);
+        w /= 100;
     }
-    memcpy(out, reversed + n, sizeof reversed - n);
-    return sizeof reversed - n;
+    if (w >= 10) {
+        p -= 2;
+        memcpy(p, digit_pairs + (size_t)2 * w, 2);
+    } else {
+        *--p = (char)('0' + w);
+    }
+    return p;
 }
 
-/* d.ddde-dd */
+size_t api_u64_text(unsigned long long v, char *out)
+{
+    char text[MAX_DIGITS];
+    const char *start = write_digits(v, text + MAX_DIGITS);
+    const size_t n = (size_t)(text + MAX_DIGITS - start);
+    memcpy(out, start, n);
+    return n;
+}
+
+/* d.ddde-dd. `digits` may be read MAX_DIGITS far. */
 static size_t write_scientific(const char *digits, size_t n, int32_t exponent, char *out)
 {
-    char *p = out;
-    *p++ = digits[0];
-    if (n > 1) {
-        *p++ = '.';
-        memcpy(p, digits + 1, n - 1);
-        p += n - 1;
-    }
+    out[0] = digits[0];
+    out[1] = '.';
+    memcpy(out + 2, digits + 1, MAX_DIGITS - 1);
+    char *p = out + (n > 1 ? n + 1 : 1);
     *p++ = 'e';
     if (exponent < 0) *p++ = '-';
     p += api_u64_text((unsigned long long)(exponent < 0 ? -exponent : exponent), p);
@@ -158,23 +171,23 @@ static size_t write_decimal(decimal d, char *out)
         d.digits /= 10;
         d.exponent++;
     }
-    char digits[20];
-    const size_t n = api_u64_text(d.digits, digits);
+    char text[2 * MAX_DIGITS] = {0};
+    const char *digits = write_digits(d.digits, text + MAX_DIGITS);
+    const size_t n = (size_t)(text + MAX_DIGITS - digits);
     const int32_t point = (int32_t)n + d.exponent; /* digits before the decimal point */
     if (point > 15 || point < -5) return write_scientific(digits, n, point - 1, out);
     if (point <= 0) {
         const size_t zeros = (size_t)-point;
-        memcpy(out, "0.00000", 2 + zeros);
-        memcpy(out + 2 + zeros, digits, n);
+        memcpy(out, "0.00000", 8);
+        memcpy(out + 2 + zeros, digits, MAX_DIGITS);
         return 2 + zeros + n;
     }
     const size_t before = (size_t)point;
+    memcpy(out, digits, MAX_DIGITS);
     if (before >= n) {
-        memcpy(out, digits, n);
         memset(out + n, '0', before - n);
         return before;
     }
-    memcpy(out, digits, before);
     out[before] = '.';
     memcpy(out + before + 1, digits + before, n - before);
     return n + 1;

@@ -65,7 +65,7 @@ static bool is_json_number(const char *p)
 static void check_float(uint32_t bits)
 {
     float v;
-    char text[API_FLOAT_TEXT_MAX + 1];
+    char text[API_NUMBER_ROOM];
     memcpy(&v, &bits, sizeof v);
     const size_t n = api_float_text(v, text);
     text[n <= API_FLOAT_TEXT_MAX ? n : 0] = '\0';
@@ -82,7 +82,7 @@ static void check_float(uint32_t bits)
 static void check_double(uint64_t bits)
 {
     double v;
-    char text[API_DOUBLE_TEXT_MAX + 1];
+    char text[API_NUMBER_ROOM];
     memcpy(&v, &bits, sizeof v);
     const size_t n = api_double_text(v, text);
     text[n <= API_DOUBLE_TEXT_MAX ? n : 0] = '\0';
@@ -102,7 +102,7 @@ static void check_double(uint64_t bits)
 static void check_float_is_shortest(uint32_t bits)
 {
     float v;
-    char text[API_FLOAT_TEXT_MAX + 1], other[64];
+    char text[API_NUMBER_ROOM], other[64];
     memcpy(&v, &bits, sizeof v);
     if (!isfinite(v) || v == 0) return;
     text[api_float_text(v, text)] = '\0';
@@ -121,7 +121,7 @@ static void check_float_is_shortest(uint32_t bits)
 static void check_double_is_shortest(uint64_t bits)
 {
     double v;
-    char text[API_DOUBLE_TEXT_MAX + 1], other[64];
+    char text[API_NUMBER_ROOM], other[64];
     memcpy(&v, &bits, sizeof v);
     if (!isfinite(v) || v == 0) return;
     text[api_double_text(v, text)] = '\0';

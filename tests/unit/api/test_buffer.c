@@ -82,7 +82,7 @@ Test(buffer, writes_numbers)
         {-INFINITY, "null"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char text[API_FLOAT_TEXT_MAX + 1] = "";
+        char text[API_NUMBER_ROOM] = "";
         text[api_float_text(rows[i].v, text)] = '\0';
         cr_expect_str_eq(text, rows[i].text, "row %zu", i);
     }
@@ -100,7 +100,7 @@ Test(buffer, writes_numbers)
         {-0.0, "-0.0"},
     };
     for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++) {
-        char text[API_DOUBLE_TEXT_MAX + 1] = "";
+        char text[API_NUMBER_ROOM] = "";
         text[api_double_text(doubles[i].v, text)] = '\0';
         cr_expect_str_eq(text, doubles[i].text, "row %zu", i);
     }
