@@ -24,7 +24,7 @@ static inline lam_status fixture_read(lam_weights *w, const lam_param *p, float 
     const size_t count = p->rank == 2 ? p->shape[0] * p->shape[1] : p->shape[0];
     uint32_t h = (uint32_t)p->module * 2654435761u + (uint32_t)p->layer * 40503u + 1;
     for (const char *c = p->name; *c; c++)
-        h = (h ^ (uint32_t)*c) * 16777619u;
+        h = (h ^ (unsigned char)*c) * 16777619u;
     for (size_t i = 0; i < count; i++) {
         h = h * 1664525u + 1013904223u;
         dst[i] = (float)(h >> 8) / 16777216.0f - 0.5f;
