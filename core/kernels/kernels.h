@@ -1,15 +1,15 @@
 /* The kernels: everything whose speed matters, behind one table of function pointers.
  *
- * Matrices are row-major float32; row i starts at base + i * stride, strides in floats. Buffers are made by
- * the plan: bases are 64-byte aligned, strides are lam_row_stride(width), and the padding columns of a row
- * may be read and written but decide nothing.
+ * Matrices are row-major float32; row i starts at base + i * stride, strides in floats. Buffers are
+ * made by the plan: bases are 64-byte aligned, strides are lam_row_stride(width), and the padding
+ * columns of a row may be read and written but decide nothing.
  *
- * The rule that makes results independent of batching: a kernel computes each row by a fixed order of
- * operations that depends neither on how many rows there are nor on where the row stands.
- * Across instruction sets bits may differ, within the bounds that tests/kernels states per op.
+ * The rule that makes results independent of batching: a kernel computes each row by a fixed order
+ * of operations that depends neither on how many rows there are nor on where the row stands. Across
+ * instruction sets bits may differ, within the bounds that tests/kernels states per op.
  *
- * Kernels never allocate, set errno, or touch anything but their arguments. No argument is checked beyond
- * asserts: sizes come from our own plan. Any thread may call them. */
+ * Kernels never allocate, set errno, or touch anything but their arguments. No argument is checked
+ * beyond asserts: sizes come from our own plan. Any thread may call them. */
 #ifndef LAM_KERNELS_KERNELS_H
 #define LAM_KERNELS_KERNELS_H
 
@@ -30,7 +30,8 @@ static inline size_t lam_row_stride(size_t width)
 
 /* y = act(x W^T + b) + residual_scale * residual */
 typedef struct lam_linear {
-    const float *weight; /* packed: [stride(n)/LAM_PANEL][k][LAM_PANEL], columns beyond n are zero; 64-byte aligned */
+    const float *weight; /* packed: [stride(n)/LAM_PANEL][k][LAM_PANEL], columns beyond n are zero;
+                            64-byte aligned */
     const float *bias;   /* [stride(n)], zero beyond n; zeros where the layer has none */
     size_t k, n;         /* inputs, outputs */
     lam_activation activation;
@@ -50,57 +51,61 @@ typedef struct lam_layer_norm {
     float eps;
 } lam_layer_norm;
 
-/* Sum of table rows: word[ids[i]] + position[positions[i]] + type[types[i]], added in this order. */
+/* Sum of table rows: word[ids[i]] + position[positions[i]] + type[types[i]], added in this order.
+ */
 typedef struct lam_embedding {
-    const float *word, *position, *type; /* tables of rows of stride(width); position and type may be NULL */
+    const float *word, *position,
+        *type; /* tables of rows of stride(width); position and type may be NULL */
     size_t width;
 } lam_embedding;
 
 typedef struct lam_kernels {
     lam_isa isa;
 
-    /* x [rows, k], y [rows, n]; residual [rows, n] or NULL. y may be residual, never x. One chain of
-     * multiply-adds over k in ascending order for each output, then + bias, then the activation, then
-     * + residual_scale * residual (a multiply, then an add; exact for scale 1): the same bits as `linear`
-     * without a residual followed by `add`. */
-    void (*linear)(const lam_linear *l, const float *x, size_t x_stride, size_t rows, const float *residual,
-                   size_t residual_stride, float residual_scale, float *y, size_t y_stride);
+    /* x [rows, k], y [rows, n]; residual [rows, n] or NULL. y may be residual, never x. One chain
+     * of multiply-adds over k in ascending order for each output, then + bias, then the activation,
+     * then
+     * + residual_scale * residual (a multiply, then an add; exact for scale 1): the same bits as
+     * `linear` without a residual followed by `add`. */
+    void (*linear)(const lam_linear *l, const float *x, size_t x_stride, size_t rows,
+                   const float *residual, size_t residual_stride, float residual_scale, float *y,
+                   size_t y_stride);
 
     /* Scratch floats for sequences of up to max_tokens; grows linearly in max_tokens. */
     size_t (*attention_scratch)(const lam_attention *a, size_t max_tokens);
 
-    /* q, k, v, out [tokens, heads * head_width]; q, k and v share a stride. out is none of them. `scratch`
-     * is 64-byte aligned. Two passes over the scores (maximum first) or an online softmax; the order of
-     * sums over keys depends on `tokens` alone. */
-    void (*attention)(const lam_attention *a, const float *q, const float *k, const float *v, size_t stride,
-                      size_t tokens, float *out, size_t out_stride, float *scratch);
+    /* q, k, v, out [tokens, heads * head_width]; q, k and v share a stride. out is none of them.
+     * `scratch` is 64-byte aligned. Two passes over the scores (maximum first) or an online
+     * softmax; the order of sums over keys depends on `tokens` alone. */
+    void (*attention)(const lam_attention *a, const float *q, const float *k, const float *v,
+                      size_t stride, size_t tokens, float *out, size_t out_stride, float *scratch);
 
     /* y may be x. Two passes: mean first, then centred squares. */
-    void (*layer_norm)(const lam_layer_norm *n, const float *x, size_t x_stride, size_t rows, float *y,
-                       size_t y_stride);
+    void (*layer_norm)(const lam_layer_norm *n, const float *x, size_t x_stride, size_t rows,
+                       float *y, size_t y_stride);
 
     /* ids, positions, types [rows]; types NULL: the type table is not added. */
-    void (*embed)(const lam_embedding *e, const int32_t *ids, const int32_t *positions, const int32_t *types,
-                  size_t rows, float *y, size_t y_stride);
+    void (*embed)(const lam_embedding *e, const int32_t *ids, const int32_t *positions,
+                  const int32_t *types, size_t rows, float *y, size_t y_stride);
 
     /* y = x + scale * z (a multiply, then an add). y may be x or z. */
-    void (*add)(const float *x, size_t x_stride, const float *z, size_t z_stride, float scale, size_t rows,
-                size_t width, float *y, size_t y_stride);
+    void (*add)(const float *x, size_t x_stride, const float *z, size_t z_stride, float scale,
+                size_t rows, size_t width, float *y, size_t y_stride);
 
     /* y = act(x); y may be x. The same bits as the epilogue of `linear`. */
-    void (*activate)(lam_activation act, const float *x, size_t x_stride, size_t rows, size_t width, float *y,
-                     size_t y_stride);
+    void (*activate)(lam_activation act, const float *x, size_t x_stride, size_t rows, size_t width,
+                     float *y, size_t y_stride);
 
-    /* Moments of all values of the rows, and per channel the sum of squares over the rows. Both outputs
-     * are overwritten; channel_squares [width] may be NULL. Values that are not finite are counted and
-     * left out of everything else. Row moments in float32 around the row's own mean, merged row after row
-     * in double. */
+    /* Moments of all values of the rows, and per channel the sum of squares over the rows. Both
+     * outputs are overwritten; channel_squares [width] may be NULL. Values that are not finite are
+     * counted and left out of everything else. Row moments in float32 around the row's own mean,
+     * merged row after row in double. */
     void (*moments)(const float *x, size_t stride, size_t rows, size_t width, lam_moments *out,
                     double *channel_squares);
 } lam_kernels;
 
-/* Fills the table: the reference first, then each instruction set up to `highest` overwrites what it does
- * better. The caller has asked lam_cpu_supports(highest). */
+/* Fills the table: the reference first, then each instruction set up to `highest` overwrites what
+ * it does better. The caller has asked lam_cpu_supports(highest). */
 void lam__kernels_init(lam_kernels *k, lam_isa highest);
 
 /* One per instruction set, in <op>_<isa>.c files; each overwrites its own entries. */
@@ -110,9 +115,9 @@ void lam__kernels_init_avx2(lam_kernels *k);
 void lam__kernels_init_avx512(lam_kernels *k);
 #endif
 
-/* Packs w [n, k] row-major (as stored: one row per output) into panels; `out` holds stride(n) * k floats.
- * Rows first..first+n of a wider packed matrix are written, so that several matrices can stand side by
- * side; the padding columns of the last panel must be zero beforehand. */
+/* Packs w [n, k] row-major (as stored: one row per output) into panels; `out` holds stride(n) * k
+ * floats. Rows first..first+n of a wider packed matrix are written, so that several matrices can
+ * stand side by side; the padding columns of the last panel must be zero beforehand. */
 void lam__pack_weight(const float *w, size_t n, size_t k, size_t first, float *out);
 
 #endif

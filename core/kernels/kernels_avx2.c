@@ -1,6 +1,6 @@
-#include "core/kernels/kernels.h"
+#include "core/kernels/isa.h"
 
 void lam__kernels_init_avx2(lam_kernels *k)
 {
-    k->isa = LAM_ISA_AVX2;
+    *k = LAM__TABLE(AVX2, avx2);
 }

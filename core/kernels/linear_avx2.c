@@ -1,0 +1,12 @@
+#include <stdbool.h>
+
+#include "core/kernels/isa.h"
+
+/* In this order: vectors, what is made of them, the kernels. */
+#include "core/kernels/vec_avx2.inc"
+
+#include "core/kernels/vec_math.inc"
+
+#include "core/kernels/tile.inc"
+
+#include "core/kernels/linear.inc"
