@@ -182,6 +182,7 @@ static bool remember_key(api_json *r, const api_text *key, const char *at)
 
 bool api_json_next_key(api_json *r, api_text *key)
 {
+    *key = (api_text){.data = ""};
     if (!next(r, '}')) return false;
     const char *at = r->at;
     if (!api_json_string(r, key)) return false;

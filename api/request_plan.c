@@ -30,15 +30,17 @@ static bool plan_model(api_draft *d, api_request *out)
     if (d->model.data) {
         out->model = api_model_find(env, d->model.data, d->model.size);
         if (out->model) return true;
-        return api_refuse(d, API_CODE_MODEL_NOT_FOUND, api_place_field("model"),
-                          "there is no model of this name; GET /v1/models lists them");
+        api_refuse(d, API_CODE_MODEL_NOT_FOUND, api_place_field("model"),
+                   "there is no model of this name; GET /v1/models lists them");
+        return false;
     }
     if (env->model_count == 1) {
         out->model = &env->models[0];
         return true;
     }
-    return api_refuse(d, API_CODE_MISSING_FIELD, api_place_field("model"),
-                      "this server has several models, so the request must name one");
+    api_refuse(d, API_CODE_MISSING_FIELD, api_place_field("model"),
+               "this server has several models, so the request must name one");
+    return false;
 }
 
 static bool plan_dimensions(api_draft *d, const lam_model_info *info, lam_encode_opts *opts)

@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static api_model named;
     if (!model) {
         model = fixture_model(true);
-        require(model && lam_ctx_new(&ctx, model, 4 * FIXTURE_POSITIONS, NULL) == LAM_OK);
+        require(model && lam_ctx_new(&ctx, model, FIXTURE_ROWS, NULL) == LAM_OK);
     }
     if (size == 0) return 0;
     api_env env = fixture_env(model, &named);

@@ -147,15 +147,31 @@ static void check_repeated(world *w, const char *name, const char *pattern, size
     free(text);
 }
 
+/* Takes "NAME SIZE\n" apart: cuts it after the name and returns the size, SIZE_MAX if it is
+ * something else. */
+static size_t take_size(char *line)
+{
+    char *space = strchr(line, ' ');
+    size_t size = 0;
+    if (!space) return SIZE_MAX;
+    *space = '\0';
+    for (const char *p = space + 1; *p != '\n'; p++) {
+        if (*p < '0' || *p > '9') return SIZE_MAX;
+        size = size * 10 + (size_t)(*p - '0');
+    }
+    return size;
+}
+
 static size_t check_pack(world *w, const char *path)
 {
     static char text[1 << 16];
-    char name[128];
-    size_t size, files = 0;
+    char line[128];
+    size_t files = 0;
     FILE *f = fopen(path, "rb");
-    while (f && fscanf(f, "%127s %zu", name, &size) == 2) {
-        if (fgetc(f) != '\n' || size > sizeof text || fread(text, 1, size, f) != size) break;
-        check_file(w, name, text, size);
+    while (f && fgets(line, sizeof line, f)) {
+        const size_t size = take_size(line);
+        if (size >= sizeof text || fread(text, 1, size + 1, f) != size + 1) break;
+        check_file(w, line, text, size);
         files++;
     }
     if (f) fclose(f);

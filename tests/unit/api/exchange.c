@@ -9,7 +9,7 @@ void exchange_init(exchange *x, bool with_tokenizer)
     x->model = fixture_model(with_tokenizer);
     cr_assert_not_null(x->model, "the tiny model cannot be made");
     x->env = fixture_env(x->model, &x->named);
-    cr_assert_eq(lam_ctx_new(&x->ctx, x->model, 4 * FIXTURE_POSITIONS, NULL), LAM_OK);
+    cr_assert_eq(lam_ctx_new(&x->ctx, x->model, FIXTURE_ROWS, NULL), LAM_OK);
     lam_arena_init(&x->arena, x->env.limits.max_request_bytes);
 }
 

@@ -14,6 +14,7 @@ enum {
     FIXTURE_WIDTH = 8,
     FIXTURE_LAYERS = 2,
     FIXTURE_POSITIONS = 12,
+    FIXTURE_ROWS = 4 * FIXTURE_POSITIONS, /* of a batch */
     FIXTURE_TEXT_TOKENS = 8,
     FIXTURE_VOCAB = 16,
 };

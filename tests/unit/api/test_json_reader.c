@@ -71,26 +71,26 @@ Test(json, reads_lists_of_integers)
 {
     static const struct {
         const char *text;
-        api_json_list_problem problem;
         size_t count;
+        api_json_list_problem problem;
         int32_t last;
     } rows[] = {
-        {"[]", API_JSON_LIST_OK, 0, 0},
-        {"[ ]", API_JSON_LIST_OK, 0, 0},
-        {"[0,1,22,333,123456789,12345678]", API_JSON_LIST_OK, 6, 12345678},
-        {"[ 7 ,\n8 , 9 ]", API_JSON_LIST_OK, 3, 9},
-        {"[1234567890]", API_JSON_LIST_OK, 1, 1234567890},
-        {"[-5,-2147483648]", API_JSON_LIST_OK, 2, INT32_MIN},
-        {"[2147483647]", API_JSON_LIST_OK, 1, INT32_MAX},
-        {"[1,2147483648]", API_JSON_LIST_RANGE, 1, 0},
-        {"[1,2,-2147483649]", API_JSON_LIST_RANGE, 2, 0},
-        {"[1,1.5,2,3,4,5,6,7]", API_JSON_LIST_NOT_INTEGER, 1, 0},
-        {"[1,2e1,2,3,4,5,6,7]", API_JSON_LIST_NOT_INTEGER, 1, 0},
-        {"[1,\"]\",2,3,4,5,6,7]", API_JSON_LIST_NOT_NUMBER, 1, 0},
-        {"[1,012,2,3,4,5,6,7,8]", API_JSON_LIST_FAULT, 1, 0},
-        {"[1,2,]             ", API_JSON_LIST_FAULT, 2, 0},
-        {"[1,2", API_JSON_LIST_FAULT, 2, 0},
-        {"[1,2 3,4,5,6,7,8,9]", API_JSON_LIST_FAULT, 2, 0},
+        {"[]", 0, API_JSON_LIST_OK, 0},
+        {"[ ]", 0, API_JSON_LIST_OK, 0},
+        {"[0,1,22,333,123456789,12345678]", 6, API_JSON_LIST_OK, 12345678},
+        {"[ 7 ,\n8 , 9 ]", 3, API_JSON_LIST_OK, 9},
+        {"[1234567890]", 1, API_JSON_LIST_OK, 1234567890},
+        {"[-5,-2147483648]", 2, API_JSON_LIST_OK, INT32_MIN},
+        {"[2147483647]", 1, API_JSON_LIST_OK, INT32_MAX},
+        {"[1,2147483648]", 1, API_JSON_LIST_RANGE, 0},
+        {"[1,2,-2147483649]", 2, API_JSON_LIST_RANGE, 0},
+        {"[1,1.5,2,3,4,5,6,7]", 1, API_JSON_LIST_NOT_INTEGER, 0},
+        {"[1,2e1,2,3,4,5,6,7]", 1, API_JSON_LIST_NOT_INTEGER, 0},
+        {"[1,\"]\",2,3,4,5,6,7]", 1, API_JSON_LIST_NOT_NUMBER, 0},
+        {"[1,012,2,3,4,5,6,7,8]", 1, API_JSON_LIST_FAULT, 0},
+        {"[1,2,]             ", 2, API_JSON_LIST_FAULT, 0},
+        {"[1,2", 2, API_JSON_LIST_FAULT, 0},
+        {"[1,2 3,4,5,6,7,8,9]", 2, API_JSON_LIST_FAULT, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int32_t out[16];
