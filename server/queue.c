@@ -107,7 +107,7 @@ void srv_queue_ready(srv_queue *q, srv_job *job)
 }
 
 /* Takes the next items of a job: at least one if it fits, then up to a quantum. */
-static void take_slice(srv_queue *q, srv_job *job, size_t quantum, size_t room, srv_batch *b)
+static bool take_slice(srv_queue *q, srv_job *job, size_t quantum, size_t room, srv_batch *b)
 {
     srv_slice *slice = &b->slices[b->slice_count];
     *slice = (srv_slice){.job = job, .first = job->next_item};
@@ -120,12 +120,13 @@ static void take_slice(srv_queue *q, srv_job *job, size_t quantum, size_t room, 
         slice->count++;
         job->next_item++;
     }
-    if (slice->count == 0) return;
+    if (slice->count == 0) return false;
     b->slice_count++;
     b->rows += rows;
     q->ready_rows -= rows;
     job->items_running += slice->count;
     job->holder = b;
+    return true;
 }
 
 /* In a job with statistics the items run in order: one worker at a time. */
@@ -162,9 +163,11 @@ static bool fill_round(srv_queue *q, srv_batch *b, const api_model **model, size
         srv_job *next = job->next;
         if (may_run(job, b) && (!*model || job->request.model == *model)) {
             *model = job->request.model;
-            take_slice(q, job, quantum, b->rows == 0 ? q->batch_rows : aim - b->rows, b);
-            list_remove(&q->ready, job);
-            if (job->next_item < job->request.item_count) list_append(&q->ready, job);
+            /* A job whose item does not fit keeps its place, and so comes to the head. */
+            if (take_slice(q, job, quantum, b->rows == 0 ? q->batch_rows : aim - b->rows, b)) {
+                list_remove(&q->ready, job);
+                if (job->next_item < job->request.item_count) list_append(&q->ready, job);
+            }
         }
         job = next;
     }
