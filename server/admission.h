@@ -1,5 +1,5 @@
-/* What the server lets in: slots for items and bytes for memory, both bounded, both taken before the work
- * and given back in one place. Any thread. */
+/* What the server lets in: slots for items and bytes for memory, both bounded, both taken before
+ * the work and given back in one place. Any thread. */
 #ifndef SERVER_ADMISSION_H
 #define SERVER_ADMISSION_H
 
@@ -10,7 +10,8 @@
 
 typedef struct srv_admission {
     size_t max_slots;
-    size_t max_weight; /* slots of one request at most: slices take turns, so a long request holds up nobody */
+    size_t max_weight; /* slots of one request at most: slices take turns, so a long request holds
+                          up nobody */
     size_t max_bytes;
     atomic_size_t slots, bytes, requests;
 } srv_admission;
@@ -29,8 +30,8 @@ bool srv_charge_open(srv_charge *c, srv_admission *a);
 /* The slots of its items once they are known. False: full; what is held stays held. */
 bool srv_charge_items(srv_charge *c, size_t items);
 
-/* Holds exactly `bytes` from now on. False: no room for more; what is held stays held. A smaller number
- * always works. */
+/* Holds exactly `bytes` from now on. False: no room for more; what is held stays held. A smaller
+ * number always works. */
 bool srv_charge_bytes(srv_charge *c, size_t bytes);
 
 void srv_charge_move(srv_charge *to, srv_charge *from);

@@ -7,9 +7,9 @@
  *   worker  whoever finishes the last slice writes the reply     (srv_done_push)
  *   loop    sends the reply and frees the job                    (srv_job_free)
  *
- * A client that left or a passed deadline cuts the tie on the loop (exchange = NULL) and sets `dead`; the job
- * comes back over the done list all the same and is freed there. So a late result has no way to another
- * connection. */
+ * A client that left or a passed deadline cuts the tie on the loop (exchange = NULL) and sets
+ * `dead`; the job comes back over the done list all the same and is freed there. So a late result
+ * has no way to another connection. */
 #ifndef SERVER_JOB_H
 #define SERVER_JOB_H
 
@@ -37,14 +37,14 @@ typedef struct srv_job {
     struct srv_exchange *exchange; /* who waits for the reply; NULL: nobody */
 
     /* Shared. */
-    atomic_bool dead;           /* set by the loop: nobody waits any more */
-    _Atomic uint64_t due_ns;    /* deadline; moved once by the worker that decodes */
+    atomic_bool dead;        /* set by the loop: nobody waits any more */
+    _Atomic uint64_t due_ns; /* deadline; moved once by the worker that decodes */
 
     /* The queue's, under its mutex. */
     struct srv_job *next, *prev; /* the list it is in */
     size_t next_item;            /* items before it were given out */
     size_t items_running;
-    size_t items_left;           /* not yet finished */
+    size_t items_left; /* not yet finished */
     bool in_list;
     const void *holder; /* batch that took the last slice */
 
@@ -57,7 +57,7 @@ typedef struct srv_job {
     bool failed;
     api_error error; /* if failed */
     api_buffer reply;
-    char truncated[128]; /* value of x-lamina-truncated, or "" */
+    char truncated[128];              /* value of x-lamina-truncated, or "" */
     uint64_t started_ns, finished_ns; /* first slice's start, last slice's end; 0: never ran */
     uint64_t tokenize_ns;
 } srv_job;
@@ -65,7 +65,8 @@ typedef struct srv_job {
 /* NULL if there is no memory. Takes over the body and the charge. */
 srv_job *srv_job_new(api_route route, srv_body *body, srv_charge *charge, size_t max_arena_bytes);
 
-/* Frees the job and gives its charge back. Thread: the loop, or none else is running. NULL is fine. */
+/* Frees the job and gives its charge back. Thread: the loop, or none else is running. NULL is fine.
+ */
 void srv_job_free(srv_job *job);
 
 /* Ends the job with an error (worker or queue holds it). */

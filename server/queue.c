@@ -14,8 +14,10 @@ static void list_append(srv_list *l, srv_job *job)
 {
     job->next = NULL;
     job->prev = l->tail;
-    if (l->tail) l->tail->next = job;
-    else l->head = job;
+    if (l->tail)
+        l->tail->next = job;
+    else
+        l->head = job;
     l->tail = job;
     l->count++;
     job->in_list = true;
@@ -23,10 +25,14 @@ static void list_append(srv_list *l, srv_job *job)
 
 static void list_remove(srv_list *l, srv_job *job)
 {
-    if (job->prev) job->prev->next = job->next;
-    else l->head = job->next;
-    if (job->next) job->next->prev = job->prev;
-    else l->tail = job->prev;
+    if (job->prev)
+        job->prev->next = job->next;
+    else
+        l->head = job->next;
+    if (job->next)
+        job->next->prev = job->prev;
+    else
+        l->tail = job->prev;
     job->next = job->prev = NULL;
     l->count--;
     job->in_list = false;
@@ -154,7 +160,8 @@ static bool abandon(srv_queue *q, srv_job *job)
 }
 
 /* One turn for each ready job of the batch's model. True if the batch grew. */
-static bool fill_round(srv_queue *q, srv_batch *b, const api_model **model, size_t aim, size_t quantum)
+static bool fill_round(srv_queue *q, srv_batch *b, const api_model **model, size_t aim,
+                       size_t quantum)
 {
     size_t before = b->rows;
     srv_job *job = q->ready.head;
@@ -177,7 +184,8 @@ static bool fill_round(srv_queue *q, srv_batch *b, const api_model **model, size
 static bool fill_batch(srv_queue *q, srv_batch *b)
 {
     b->slice_count = b->item_count = b->rows = 0;
-    /* What is ready is shared with the workers that wait. The first item fits whatever the share is. */
+    /* What is ready is shared with the workers that wait. The first item fits whatever the share
+     * is. */
     size_t aim = q->ready_rows / (q->idle_workers + 1);
     if (aim < MIN_SPLIT_ROWS) aim = MIN_SPLIT_ROWS;
     if (aim > q->batch_rows) aim = q->batch_rows;
@@ -207,7 +215,8 @@ static bool should_decode(const srv_queue *q, size_t decoded_bytes)
 }
 
 /* Work for the taker right now; false: nothing to do. */
-static bool take_now(srv_queue *q, size_t *decoded_bytes, srv_job **job, srv_batch *batch, srv_work *work)
+static bool take_now(srv_queue *q, size_t *decoded_bytes, srv_job **job, srv_batch *batch,
+                     srv_work *work)
 {
     uint64_t now_ns = srv_now_ns();
     if (should_decode(q, *decoded_bytes)) {

@@ -1,9 +1,10 @@
-/* Jobs between the loop and the workers: those that arrived, and those that are decoded and ready to run.
+/* Jobs between the loop and the workers: those that arrived, and those that are decoded and ready
+ * to run.
  *
- * A batch is made of whole items of ready jobs of one model, up to a budget of rows. Ready jobs take turns
- * (round-robin, a quantum of rows each), so a long request holds up nobody; nothing ever waits for company.
- * A job with statistics gives out one slice at a time, in order; another's slices may run on several
- * workers at once. */
+ * A batch is made of whole items of ready jobs of one model, up to a budget of rows. Ready jobs
+ * take turns (round-robin, a quantum of rows each), so a long request holds up nobody; nothing ever
+ * waits for company. A job with statistics gives out one slice at a time, in order; another's
+ * slices may run on several workers at once. */
 #ifndef SERVER_QUEUE_H
 #define SERVER_QUEUE_H
 
@@ -33,7 +34,8 @@ typedef struct srv_slice {
     size_t first, count;
 } srv_slice;
 
-/* A batch of one worker: its slices, and its own copies of their items side by side, as lam_encode wants. */
+/* A batch of one worker: its slices, and its own copies of their items side by side, as lam_encode
+ * wants. */
 typedef struct srv_batch {
     srv_slice *slices; /* [capacity] */
     lam_item *items;   /* [capacity] */
@@ -57,19 +59,20 @@ void srv_batch_fini(srv_batch *b);
 /* Loop: hands a job over. */
 void srv_queue_submit(srv_queue *q, srv_job *job);
 
-/* Loop: takes a job back that no worker holds; false: one does, and it will come over the done list. */
+/* Loop: takes a job back that no worker holds; false: one does, and it will come over the done
+ * list. */
 bool srv_queue_withdraw(srv_queue *q, srv_job *job);
 
-/* Worker: waits for work. `decoded_bytes` is the worker's own count of body bytes decoded since its last
- * batch; it keeps a run of large bodies from holding up ready jobs. */
+/* Worker: waits for work. `decoded_bytes` is the worker's own count of body bytes decoded since its
+ * last batch; it keeps a run of large bodies from holding up ready jobs. */
 srv_work srv_queue_take(srv_queue *q, size_t *decoded_bytes, srv_job **job, srv_batch *batch);
 
 /* Worker: a decoded job joins the ready ones. */
 void srv_queue_ready(srv_queue *q, srv_job *job);
 
-/* Worker: the batch's items are done and copied back. Slices whose job is finished by that are left in
- * batch->slices[0..return value); the caller now holds those jobs. `ran` is false for a batch that was
- * abandoned because all its jobs are dead: they are finished as they are. */
+/* Worker: the batch's items are done and copied back. Slices whose job is finished by that are left
+ * in batch->slices[0..return value); the caller now holds those jobs. `ran` is false for a batch
+ * that was abandoned because all its jobs are dead: they are finished as they are. */
 size_t srv_queue_finish(srv_queue *q, srv_batch *batch, bool ran);
 
 /* Jobs that wait for a worker. */
