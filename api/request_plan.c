@@ -453,6 +453,7 @@ static bool plan_reply(api_draft *d, api_request *out)
 {
     const uint64_t bound = reply_bound(out, lam_model_get_info(out->model->model));
     const uint64_t max = d->env->limits.max_reply_bytes;
+    out->reply_bound_bytes = (size_t)bound;
     if (bound <= max) return true;
     api_fail(d->error, API_CODE_RESPONSE_TOO_LARGE, NULL,
              "the reply could have %llu bytes, more than max_reply_bytes allows",

@@ -46,7 +46,8 @@ typedef struct srv_job {
     size_t items_running;
     size_t items_left; /* not yet finished */
     bool in_list;
-    const void *holder; /* batch that took the last slice */
+    const void *holder;               /* batch that took the last slice */
+    uint64_t started_ns, finished_ns; /* first slice's start, last slice's end; 0: never ran */
 
     /* Whoever holds the job (a slice's holder: its items only). */
     srv_charge charge;
@@ -57,8 +58,7 @@ typedef struct srv_job {
     bool failed;
     api_error error; /* if failed */
     api_buffer reply;
-    char truncated[128];              /* value of x-lamina-truncated, or "" */
-    uint64_t started_ns, finished_ns; /* first slice's start, last slice's end; 0: never ran */
+    char truncated[128]; /* value of x-lamina-truncated, or "" */
     uint64_t tokenize_ns;
 } srv_job;
 

@@ -22,7 +22,7 @@ const char *srv_label_text(srv_label label)
 }
 
 /* One writer: a plain load and store, so that no bus is locked. */
-static void add(_Atomic uint64_t *counter, uint64_t n)
+void srv_counter_add(_Atomic uint64_t *counter, uint64_t n)
 {
     uint64_t now = atomic_load_explicit(counter, memory_order_relaxed);
     atomic_store_explicit(counter, now + n, memory_order_relaxed);
@@ -33,8 +33,8 @@ void srv_histogram_add(srv_histogram *h, const uint64_t *bounds, uint64_t value)
     size_t i = 0;
     while (i < SRV_BUCKETS && value > bounds[i])
         i++;
-    add(&h->buckets[i], 1);
-    add(&h->sum, value);
+    srv_counter_add(&h->buckets[i], 1);
+    srv_counter_add(&h->sum, value);
 }
 
 bool srv_metrics_init(srv_metrics *m, size_t worker_count)

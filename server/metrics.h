@@ -29,8 +29,10 @@ const char *srv_label_text(srv_label label);
 /* Every status we answer; 499 is a client that left. */
 #define SRV_STATUS_MAP(X)                                                                      \
     X(200)                                                                                     \
-    X(204) X(400) X(401) X(403) X(404) X(405) X(408) X(413) X(415) X(417) X(429) X(431) X(499) \
-        X(500) X(501) X(503) X(504) X(505)
+    X(204)                                                                                     \
+    X(400)                                                                                     \
+    X(401) X(403) X(404) X(405) X(408) X(413) X(415) X(417) X(429) X(431) X(499) X(500) X(501) \
+        X(503) X(504) X(505)
 #define SRV_ENUM_ROW_STATUS(code) SRV_STATUS_##code,
 enum { SRV_STATUS_MAP(SRV_ENUM_ROW_STATUS) SRV_STATUS_COUNT };
 
@@ -46,6 +48,8 @@ typedef struct srv_histogram {
 extern const uint64_t srv_duration_bounds[SRV_BUCKETS];
 extern const uint64_t srv_count_bounds[SRV_BUCKETS];
 
+/* One writer for each counter and histogram. */
+void srv_counter_add(_Atomic uint64_t *counter, uint64_t n);
 void srv_histogram_add(srv_histogram *h, const uint64_t *bounds, uint64_t value);
 
 typedef struct srv_worker_metrics {
@@ -70,6 +74,8 @@ typedef struct srv_gauges {
     uint64_t queue_requests, queue_items, memory_bytes, memory_bound_bytes;
     bool ready;
     const char *version;
+    double start_seconds; /* since 1970 */
+    uint64_t other_fds;   /* open ones that are no connections */
 } srv_gauges;
 
 bool srv_metrics_init(srv_metrics *m, size_t worker_count);

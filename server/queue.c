@@ -115,6 +115,7 @@ void srv_queue_ready(srv_queue *q, srv_job *job)
 /* Takes the next items of a job: at least one if it fits, then up to a quantum. */
 static bool take_slice(srv_queue *q, srv_job *job, size_t quantum, size_t room, srv_batch *b)
 {
+    if (job->started_ns == 0) job->started_ns = q->now_ns;
     srv_slice *slice = &b->slices[b->slice_count];
     *slice = (srv_slice){.job = job, .first = job->next_item};
     size_t rows = 0;
@@ -218,7 +219,7 @@ static bool should_decode(const srv_queue *q, size_t decoded_bytes)
 static bool take_now(srv_queue *q, size_t *decoded_bytes, srv_job **job, srv_batch *batch,
                      srv_work *work)
 {
-    uint64_t now_ns = srv_now_ns();
+    uint64_t now_ns = q->now_ns = srv_now_ns();
     if (should_decode(q, *decoded_bytes)) {
         *job = q->arrived.head;
         list_remove(&q->arrived, *job);
@@ -264,12 +265,14 @@ srv_work srv_queue_take(srv_queue *q, size_t *decoded_bytes, srv_job **job, srv_
 size_t srv_queue_finish(srv_queue *q, srv_batch *b, bool ran)
 {
     size_t finished = 0;
+    uint64_t now_ns = srv_now_ns();
     pthread_mutex_lock(&q->mutex);
     for (size_t i = 0; i < b->slice_count; i++) {
         srv_slice slice = b->slices[i];
         srv_job *job = slice.job;
         job->items_running -= slice.count;
         job->items_left -= slice.count;
+        job->finished_ns = now_ns;
         if (!ran && job->in_list) abandon(q, job);
         if (job->items_left == 0) b->slices[finished++] = slice;
     }
@@ -306,11 +309,17 @@ void srv_done_fini(srv_done *d)
     pthread_mutex_destroy(&d->mutex);
 }
 
+/* Not list_append: `in_list` speaks of the queue's lists and belongs to the queue's mutex. */
 bool srv_done_push(srv_done *d, srv_job *job)
 {
+    job->next = NULL;
     pthread_mutex_lock(&d->mutex);
-    bool was_empty = d->list.count == 0;
-    list_append(&d->list, job);
+    bool was_empty = d->list.head == NULL;
+    if (d->list.tail)
+        d->list.tail->next = job;
+    else
+        d->list.head = job;
+    d->list.tail = job;
     pthread_mutex_unlock(&d->mutex);
     return was_empty;
 }

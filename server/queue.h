@@ -25,6 +25,7 @@ typedef struct srv_queue {
     size_t ready_rows;
     size_t idle_workers;
     size_t batch_rows; /* budget of one batch */
+    uint64_t now_ns;   /* of the last take */
     bool stopping;
 } srv_queue;
 
