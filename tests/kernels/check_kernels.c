@@ -1,0 +1,683 @@
+/* Every kernel of every instruction set this CPU has, against the formula in double.
+ *
+ * check_kernels [--seed N] [--isa NAME] [--bench]
+ *
+ * Around each result stand guard words; the padding of inputs is NaN, which no result may show.
+ * Each bound stands at its op. Rows are also computed one at a time: their bits must be those of
+ * the whole call. */
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/cpu.h"
+#include "core/kernels/kernels.h"
+#include "tests/kernels/bench.h"
+
+#define EPS 5.9604645e-8 /* half the distance from 1 to the next float */
+
+static size_t passed, failed;
+static const char *isa_now;
+static uint64_t state;
+
+static uint64_t next_bits(void)
+{
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return state;
+}
+
+/* Uniform in [-1, 1). */
+static float uniform(void)
+{
+    return (float)((double)(next_bits() >> 11) / 4503599627370496.0 - 1.0);
+}
+
+static void report(bool ok, const char *op, const char *what, size_t a, size_t b, size_t c,
+                   double worst)
+{
+    if (ok) {
+        passed++;
+        return;
+    }
+    failed++;
+    printf("FAILED %s %s: %s, sizes %zu %zu %zu, worst %g of its bound\n", isa_now, op, what, a, b,
+           c, worst);
+}
+
+/* ---- Matrices with guards ----------------------------------------------------------------------
+ */
+
+enum { GUARD = 64 };
+static const uint32_t GUARD_BITS = 0x7fa5a5a5u;
+
+typedef struct matrix {
+    float *base, *data;
+    size_t rows, width, stride, floats;
+} matrix;
+
+static void *take(size_t bytes)
+{
+    void *p = aligned_alloc(64, (bytes + 127) / 64 * 64);
+    if (!p) exit(2);
+    return p;
+}
+
+/* All NaN, guards before and behind. */
+static matrix make(size_t rows, size_t width)
+{
+    matrix m = {.rows = rows, .width = width, .stride = lam_row_stride(width)};
+    m.floats = rows * m.stride;
+    m.base = take((m.floats + 2 * (size_t)GUARD) * sizeof(float));
+    m.data = m.base + GUARD;
+    for (size_t i = 0; i < m.floats + 2 * (size_t)GUARD; i++)
+        memcpy(m.base + i, &GUARD_BITS, 4);
+    return m;
+}
+
+static matrix make_random(size_t rows, size_t width, float offset, float spread)
+{
+    matrix m = make(rows, width);
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < width; c++)
+            m.data[r * m.stride + c] = offset + spread * uniform();
+    return m;
+}
+
+static matrix copy(const matrix *from)
+{
+    matrix m = make(from->rows, from->width);
+    if (from->floats) memcpy(m.data, from->data, from->floats * sizeof(float));
+    return m;
+}
+
+static bool guards_hold(const matrix *m)
+{
+    for (size_t i = 0; i < GUARD; i++) {
+        if (memcmp(m->base + i, &GUARD_BITS, 4) != 0) return false;
+        if (memcmp(m->data + m->floats + i, &GUARD_BITS, 4) != 0) return false;
+    }
+    return true;
+}
+
+static float at(const matrix *m, size_t r, size_t c)
+{
+    return m->data[r * m->stride + c];
+}
+
+/* Equal bits, or both NaN: payloads are nobody's promise. */
+static bool same(float a, float b)
+{
+    return memcmp(&a, &b, 4) == 0 || (isnan(a) && isnan(b));
+}
+
+static bool same_rows(const matrix *a, size_t ra, const matrix *b, size_t rb)
+{
+    for (size_t c = 0; c < a->width; c++)
+        if (!same(at(a, ra, c), at(b, rb, c))) return false;
+    return true;
+}
+
+static bool same_matrix(const matrix *a, const matrix *b)
+{
+    for (size_t r = 0; r < a->rows; r++)
+        if (!same_rows(a, r, b, r)) return false;
+    return true;
+}
+
+static void drop(matrix *m)
+{
+    free(m->base);
+}
+
+/* How far off `got` is, in bounds; values that are not finite must stay so. */
+static double excess(float got, double want, double bound)
+{
+    if (!isfinite(want)) return isfinite(got) ? HUGE_VAL : 0.0;
+    const double e = fabs((double)got - want) / bound;
+    return isnan(e) ? HUGE_VAL : e;
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- Activation
+ * ---------------------------------------------------------------------------------- */
+
+static double exact_activation(lam_activation act, double x)
+{
+    switch (act) {
+    case LAM_ACTIVATION_GELU:
+        return 0.5 * x * (1.0 + erf(x * sqrt(0.5)));
+    case LAM_ACTIVATION_GELU_TANH:
+        return 0.5 * x * (1.0 + tanh(sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+    case LAM_ACTIVATION_RELU:
+        return x < 0.0 ? 0.0 : x;
+    case LAM_ACTIVATION_SILU:
+        return x / (1.0 + exp(-x));
+    case LAM_ACTIVATION_TANH:
+        return tanh(x);
+    case LAM_ACTIVATION_IDENTITY:
+    case LAM_ACTIVATION_COUNT:
+        break;
+    }
+    return x;
+}
+
+/* 4e-7 * max(1, |x|), all of them. */
+static double activation_bound(double x)
+{
+    return 4e-7 * larger(1.0, fabs(x));
+}
+
+static void check_activation(const lam_kernels *k, lam_activation act)
+{
+    static const float special[] = {0.0f,   -0.0f,  1e-40f,   -1e-40f,   1e-6f,   5.4f, -5.4f,
+                                    0.625f, 87.4f,  -87.4f,   100.0f,    -100.0f, 1e4f, -1e4f,
+                                    3e38f,  1e-20f, INFINITY, -INFINITY, NAN,     -NAN};
+    enum { SPECIAL = sizeof special / sizeof *special };
+    matrix x = make(1, 40000 + SPECIAL), y = make(1, x.width);
+    for (size_t i = 0; i < 40000; i++)
+        x.data[i] = -20.0f + (float)i * 0.001f + 0.0005f * uniform();
+    memcpy(x.data + 40000, special, sizeof special);
+    k->activate(act, x.data, x.stride, 1, x.width, y.data, y.stride);
+    double worst = 0.0;
+    for (size_t i = 0; i < x.width; i++) {
+        const double v = (double)x.data[i];
+        const bool limit = isinf(v) && isfinite(exact_activation(act, v));
+        if (limit && !isfinite(y.data[i])) continue;
+        worst = larger(worst, excess(y.data[i], exact_activation(act, v), activation_bound(v)));
+    }
+    report(worst <= 1.0 && guards_hold(&y), "activate", "against double", (size_t)act, x.width, 0,
+           worst);
+    matrix z = copy(&x);
+    k->activate(act, z.data, z.stride, 1, z.width, z.data, z.stride);
+    report(same_matrix(&y, &z), "activate", "in place", (size_t)act, x.width, 0, 0);
+    drop(&x), drop(&y), drop(&z);
+}
+
+/* ---- Linear
+ * -------------------------------------------------------------------------------------- */
+
+typedef struct layer {
+    lam_linear l;
+    float *w, *packed, *bias; /* w [n, k] */
+} layer;
+
+static layer make_layer(size_t n, size_t k, lam_activation act)
+{
+    const size_t columns = lam_row_stride(n);
+    layer y = {.w = take(n * k * 4), .packed = take(columns * k * 4), .bias = take(columns * 4)};
+    memset(y.packed, 0, columns * k * 4);
+    memset(y.bias, 0, columns * 4);
+    for (size_t i = 0; i < n * k; i++)
+        y.w[i] = uniform();
+    for (size_t i = 0; i < n; i++)
+        y.bias[i] = uniform();
+    /* In two parts, as query, key and value are. */
+    const size_t part = n / 3;
+    lam__pack_weight(y.w, part, k, 0, y.packed);
+    lam__pack_weight(y.w + part * k, n - part, k, part, y.packed);
+    y.l = (lam_linear){.weight = y.packed, .bias = y.bias, .k = k, .n = n, .activation = act};
+    return y;
+}
+
+static void drop_layer(layer *y)
+{
+    free(y->w), free(y->packed), free(y->bias);
+}
+
+/* (k + 2) * eps * (sum |x w| + |b|), plus the activation's own bound and 2 eps of result and
+ * residual. GELU and its kin have slopes below 1.2. */
+static double linear_excess(const layer *y, const matrix *x, const matrix *res, float scale,
+                            const matrix *out, size_t r, size_t c)
+{
+    double sum = (double)y->bias[c], size = fabs(sum);
+    for (size_t i = 0; i < y->l.k; i++) {
+        const double p = (double)at(x, r, i) * (double)y->w[c * y->l.k + i];
+        sum += p, size += fabs(p);
+    }
+    double want = exact_activation(y->l.activation, sum);
+    double bound = 1.2 * (double)(y->l.k + 2) * EPS * size + 1e-37;
+    if (y->l.activation != LAM_ACTIVATION_IDENTITY) bound += activation_bound(sum);
+    if (res)
+        want += (double)scale * (double)at(res, r, c),
+            bound += 2 * EPS * fabs((double)scale * (double)at(res, r, c));
+    return excess(at(out, r, c), want, bound + 2 * EPS * fabs(want));
+}
+
+static void run_linear(const lam_kernels *k, const layer *y, const matrix *x, const matrix *res,
+                       float scale, matrix *out)
+{
+    k->linear(&y->l, x->data, x->stride, x->rows, res ? res->data : NULL, res ? res->stride : 0,
+              scale, out->data, out->stride);
+}
+
+static void check_linear_values(const lam_kernels *k, size_t rows, size_t n, size_t kk,
+                                lam_activation act)
+{
+    layer y = make_layer(n, kk, act);
+    matrix x = make_random(rows, kk, 0, 1), res = make_random(rows, n, 0, 3), out = make(rows, n);
+    run_linear(k, &y, &x, NULL, 0.0f, &out);
+    double worst = 0.0;
+    const size_t step = rows * n * kk > 4000000 ? 37 : 1; /* a sample where there are many */
+    for (size_t i = 0; i < rows * n; i += step)
+        worst = larger(worst, linear_excess(&y, &x, NULL, 0.0f, &out, i / n, i % n));
+    report(worst <= 1.0 && guards_hold(&out), "linear", "against double", rows, n, kk, worst);
+
+    /* A residual in the epilogue, apart and in place, and `add` afterwards: the same bits. */
+    matrix fused = make(rows, n), inplace = copy(&res), apart = make(rows, n);
+    run_linear(k, &y, &x, &res, 0.7f, &fused);
+    k->linear(&y.l, x.data, x.stride, rows, inplace.data, inplace.stride, 0.7f, inplace.data,
+              inplace.stride);
+    k->add(out.data, out.stride, res.data, res.stride, 0.7f, rows, n, apart.data, apart.stride);
+    report(same_matrix(&fused, &apart) && guards_hold(&fused), "linear", "residual as add", rows, n,
+           kk, 0);
+    report(same_matrix(&fused, &inplace), "linear", "residual in place", rows, n, kk, 0);
+
+    /* The activation afterwards: the same bits. */
+    y.l.activation = LAM_ACTIVATION_IDENTITY;
+    run_linear(k, &y, &x, NULL, 0.0f, &apart);
+    k->activate(act, apart.data, apart.stride, rows, n, apart.data, apart.stride);
+    report(same_matrix(&out, &apart), "linear", "epilogue as activate", rows, n, kk, 0);
+    drop(&x), drop(&res), drop(&out), drop(&fused), drop(&inplace), drop(&apart);
+    drop_layer(&y);
+}
+
+/* Every row alone, and every prefix length in `counts`, gives the bits of the largest call. One row
+ * holds a NaN and one an infinity: they show in their own row only. */
+static void check_linear_rows(const lam_kernels *k, size_t n, size_t kk)
+{
+    enum { MOST = 512 };
+    layer y = make_layer(n, kk, LAM_ACTIVATION_GELU);
+    matrix x = make_random(MOST, kk, 0, 1), all = make(MOST, n), some = make(MOST, n);
+    x.data[5 * x.stride + kk / 2] = NAN;
+    x.data[17 * x.stride + kk - 1] = INFINITY;
+    run_linear(k, &y, &x, NULL, 0.0f, &all);
+    for (size_t count = 1; count <= 70; count++) {
+        const size_t first = count * 7 % 50;
+        bool equal = true;
+        k->linear(&y.l, x.data + first * x.stride, x.stride, count, NULL, 0, 0.0f, some.data,
+                  some.stride);
+        for (size_t r = 0; r < count; r++)
+            equal = equal && same_rows(&some, r, &all, first + r);
+        report(equal, "linear", "bits by number of rows", count, n, kk, 0);
+    }
+    bool equal = true, apart = true;
+    for (size_t r = 0; r < MOST; r++) {
+        k->linear(&y.l, x.data + r * x.stride, x.stride, 1, NULL, 0, 0.0f, some.data, some.stride);
+        equal = equal && same_rows(&some, 0, &all, r);
+        for (size_t c = 0; c < n; c++)
+            apart = apart && (isfinite(at(&all, r, c)) != 0) == (r != 5 && r != 17);
+    }
+    report(equal, "linear", "bits of rows alone", MOST, n, kk, 0);
+    report(apart, "linear", "NaN and infinity stay in their rows", MOST, n, kk, 0);
+    drop(&x), drop(&all), drop(&some);
+    drop_layer(&y);
+}
+
+static void check_linear(const lam_kernels *k)
+{
+    static const size_t rows[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 13, 14, 15, 16, 29};
+    static const size_t shapes[][2] = {{1, 1},  {8, 3},   {31, 5},   {32, 8},
+                                       {33, 7}, {96, 12}, {65, 130}, {128, 33}};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+            check_linear_values(k, rows[r], shapes[s][0], shapes[s][1],
+                                (lam_activation)((r + s) % LAM_ACTIVATION_COUNT));
+    check_linear_values(k, 33, 1152, 384, LAM_ACTIVATION_IDENTITY);
+    check_linear_values(k, 33, 1536, 384, LAM_ACTIVATION_GELU);
+    check_linear_values(k, 130, 384, 1536, LAM_ACTIVATION_IDENTITY);
+    check_linear_rows(k, 96, 64);
+    check_linear_rows(k, 70, 333);
+}
+
+/* ---- Attention
+ * ----------------------------------------------------------------------------------- */
+
+/* Scores carry a rounding of d eps sum|q k| scale into the exponent; then (tokens + 8) eps of the
+ * values. */
+static double attention_excess(const lam_attention *a, const matrix *q, const matrix *k,
+                               const matrix *v, const matrix *out, size_t t, size_t c)
+{
+    const size_t d = a->head_width, h = c / d * d, n = q->rows;
+    double top = -INFINITY, error = 0.0, sum = 0.0, want = 0.0, size = 0.0;
+    double *s = take((n + 1) * sizeof *s);
+    for (size_t u = 0; u < n; u++) {
+        double dot = 0.0, dot_size = 0.0;
+        for (size_t i = h; i < h + d; i++) {
+            const double p = (double)at(q, t, i) * (double)at(k, u, i);
+            dot += p, dot_size += fabs(p);
+        }
+        s[u] = dot * (double)a->scale;
+        error = larger(error, dot_size * (double)a->scale * (double)(d + 3) * EPS);
+        top = larger(top, s[u]);
+    }
+    for (size_t u = 0; u < n; u++) {
+        const double e = exp(s[u] - top);
+        sum += e, want += e * (double)at(v, u, c), size += e * fabs((double)at(v, u, c));
+    }
+    free(s);
+    const double bound = size / sum * (2.0 * error + (double)(n + 8) * EPS + 2e-7) + 1e-36;
+    return excess(at(out, t, c), want / sum, bound);
+}
+
+static void run_attention(const lam_kernels *k, const lam_attention *a, const matrix *q,
+                          const matrix *key, const matrix *v, matrix *out)
+{
+    const size_t floats = k->attention_scratch(a, q->rows);
+    float *scratch = take((floats + 16) * 4);
+    for (size_t i = 0; i < floats + 16; i++)
+        memcpy(scratch + i, &GUARD_BITS, 4);
+    k->attention(a, q->data, key->data, v->data, q->stride, q->rows, out->data, out->stride,
+                 scratch);
+    bool kept = guards_hold(out);
+    for (size_t i = floats; i < floats + 16; i++)
+        kept = kept && memcmp(scratch + i, &GUARD_BITS, 4) == 0;
+    report(kept, "attention", "stays within its buffers", q->rows, a->heads, a->head_width, 0);
+    free(scratch);
+}
+
+static void check_attention_case(const lam_kernels *k, size_t tokens, size_t heads, size_t d,
+                                 float spread)
+{
+    const lam_attention a = {.heads = heads, .head_width = d, .scale = 1.0f / sqrtf((float)d)};
+    const size_t width = heads * d;
+    matrix q = make_random(tokens, width, 0, spread), key = make_random(tokens, width, 0, spread);
+    matrix v = make_random(tokens, width, 0, 2), out = make(tokens, width),
+           again = make(tokens, width);
+    run_attention(k, &a, &q, &key, &v, &out);
+    double worst = 0.0;
+    const size_t step = tokens * tokens * width > 1000000 ? 101 : 1;
+    for (size_t i = 0; i < tokens * width; i += step)
+        worst = larger(worst, attention_excess(&a, &q, &key, &v, &out, i / width, i % width));
+    report(worst <= 1.0, "attention", "against double", tokens, heads, d, worst);
+    if (tokens == 0) goto done;
+
+    /* A NaN or an infinity in one query: that row's head alone; the other rows keep their bits. */
+    for (int kind = 0; kind < 2; kind++) {
+        const size_t row = tokens / 2;
+        matrix bad = copy(&q);
+        bad.data[row * bad.stride + d - 1] = kind ? INFINITY : NAN;
+        run_attention(k, &a, &bad, &key, &v, &again);
+        bool ok = true;
+        for (size_t r = 0; r < tokens; r++)
+            ok = ok && (r == row ? !isfinite(at(&again, r, 0)) : same_rows(&again, r, &out, r));
+        report(ok, "attention", kind ? "infinity in a query" : "NaN in a query", tokens, heads, d,
+               0);
+        drop(&bad);
+    }
+    /* In a key: the whole head. */
+    key.data[(tokens - 1) * key.stride] = NAN;
+    run_attention(k, &a, &q, &key, &v, &again);
+    bool spoilt = true;
+    for (size_t r = 0; r < tokens; r++)
+        spoilt = spoilt && isnan(at(&again, r, 0)) &&
+                 (heads == 1 || same(at(&again, r, d), at(&out, r, d)));
+    report(spoilt, "attention", "NaN in a key", tokens, heads, d, 0);
+done:
+    drop(&q), drop(&key), drop(&v), drop(&out), drop(&again);
+}
+
+static void check_attention(const lam_kernels *k)
+{
+    static const size_t tokens[] = {0, 1, 2, 5, 6, 7, 8, 9, 14, 15, 16, 17, 31, 32, 33, 100};
+    static const size_t widths[] = {1, 7, 8, 12, 32, 33, 64, 256};
+    for (size_t t = 0; t < sizeof tokens / sizeof *tokens; t++)
+        for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+            check_attention_case(k, tokens[t], 1 + (t + w) % 3, widths[w], 1.0f);
+    check_attention_case(k, 512, 2, 32, 1.0f);
+    check_attention_case(k, 40, 2, 32, 100.0f); /* scores of thousands */
+}
+
+/* ---- Layer norm, embedding, addition
+ * ------------------------------------------------------------- */
+
+/* y to within 1e-6 of its own size and of the largest gain; an input at a large offset is exact, so
+ * no more is allowed there. */
+static void check_norm_case(const lam_kernels *k, size_t rows, size_t width, float offset,
+                            float spread)
+{
+    matrix x = make_random(rows, width, offset, spread), y = make(rows, width),
+           one = make(1, width);
+    matrix gain = make_random(1, width, 1, 0.5f), bias = make_random(1, width, 0, 1);
+    const lam_layer_norm n = {.gain = gain.data, .bias = bias.data, .width = width, .eps = 1e-12f};
+    if (spread == 0.0f) /* all equal */
+        for (size_t i = 0; i < rows * x.stride; i++)
+            x.data[i] = i % x.stride < width ? offset : NAN;
+    k->layer_norm(&n, x.data, x.stride, rows, y.data, y.stride);
+    double worst = 0.0;
+    bool alone = true;
+    for (size_t r = 0; r < rows; r++) {
+        double mean = 0.0, variance = 0.0;
+        for (size_t c = 0; c < width; c++)
+            mean += (double)at(&x, r, c) / (double)width;
+        for (size_t c = 0; c < width; c++)
+            variance +=
+                ((double)at(&x, r, c) - mean) * ((double)at(&x, r, c) - mean) / (double)width;
+        const double inverse = 1.0 / sqrt(variance + (double)n.eps);
+        /* A row of equal values may be centred on a mean that is off by its last place. */
+        const double centre = spread == 0.0f ? 1e-13 * fabs((double)offset) * inverse : 0.0;
+        for (size_t c = 0; c < width; c++) {
+            const double d = ((double)at(&x, r, c) - mean) * inverse, g = (double)at(&gain, 0, c);
+            const double want = d * g + (double)at(&bias, 0, c);
+            const double bound =
+                1e-6 * (1.0 + fabs(d)) * fabs(g) + 2 * EPS * fabs(want) + centre * 2;
+            worst = larger(worst, excess(at(&y, r, c), want, bound + 1e-7));
+        }
+        k->layer_norm(&n, x.data + r * x.stride, x.stride, 1, one.data, one.stride);
+        alone = alone && same_rows(&one, 0, &y, r);
+    }
+    report(worst <= 1.0 && guards_hold(&y), "layer_norm", "against double", rows, width,
+           (size_t)offset, worst);
+    report(alone, "layer_norm", "bits of rows alone", rows, width, (size_t)offset, 0);
+    k->layer_norm(&n, x.data, x.stride, rows, x.data, x.stride);
+    report(same_matrix(&x, &y), "layer_norm", "in place", rows, width, 0, 0);
+    drop(&x), drop(&y), drop(&one), drop(&gain), drop(&bias);
+}
+
+static void check_norm(const lam_kernels *k)
+{
+    static const size_t widths[] = {2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 100, 384, 1536};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        check_norm_case(k, 3, widths[i], 0.3f, 1.0f);
+        check_norm_case(k, 3, widths[i], 1e4f, 1.0f);
+        check_norm_case(k, 3, widths[i], 1e4f, 0.0f);
+        check_norm_case(k, 1, widths[i], 0.0f, 1e-3f);
+    }
+    check_norm_case(k, 0, 32, 0, 1);
+    for (int kind = 0; kind < 2; kind++) { /* not finite: the whole row, and no other */
+        matrix x = make_random(3, 40, 0, 1), y = make(3, 40), gain = make_random(2, 40, 1, 0);
+        const lam_layer_norm n = {gain.data, gain.data + gain.stride, 40, 1e-12f};
+        x.data[x.stride + 39] = kind ? INFINITY : NAN;
+        k->layer_norm(&n, x.data, x.stride, 3, y.data, y.stride);
+        bool ok = true;
+        for (size_t i = 0; i < 120; i++)
+            ok = ok && (isfinite(at(&y, i / 40, i % 40)) != 0) == (i / 40 != 1);
+        report(ok, "layer_norm", "not finite", 3, 40, (size_t)kind, 0);
+        drop(&x), drop(&y), drop(&gain);
+    }
+}
+
+/* Both are exact but for the order of roundings, which is fixed: bits are compared. */
+static void check_embed_and_add(const lam_kernels *k, size_t width)
+{
+    enum { ROWS = 9 };
+    matrix word = make_random(20, width, 0, 1), position = make_random(12, width, 0, 1);
+    matrix type = make_random(2, width, 0, 1), y = make(ROWS, width), z = make(ROWS, width);
+    int32_t ids[ROWS], positions[ROWS], types[ROWS];
+    for (int i = 0; i < ROWS; i++)
+        ids[i] = 19 - 2 * i, positions[i] = i + 1, types[i] = i % 2;
+    const lam_embedding e = {word.data, position.data, type.data, width};
+    const lam_embedding bare = {word.data, NULL, NULL, width};
+    for (int kind = 0; kind < 3; kind++) {
+        k->embed(kind == 2 ? &bare : &e, ids, positions, kind ? NULL : types, ROWS, y.data,
+                 y.stride);
+        bool ok = guards_hold(&y);
+        for (size_t r = 0; r < ROWS; r++)
+            for (size_t c = 0; c < width; c++) {
+                float want = at(&word, (size_t)ids[r], c);
+                if (kind < 2) want += at(&position, (size_t)positions[r], c);
+                if (kind < 1) want += at(&type, (size_t)types[r], c);
+                ok = ok && same(want, at(&y, r, c));
+            }
+        report(ok, "embed", "bits", ROWS, width, (size_t)kind, 0);
+    }
+    k->embed(&e, ids, positions, types, ROWS, y.data, y.stride);
+    k->add(y.data, y.stride, word.data, word.stride, 0.3f, ROWS, width, z.data, z.stride);
+    bool ok = guards_hold(&z);
+    for (size_t r = 0; r < ROWS; r++)
+        for (size_t c = 0; c < width; c++) {
+            const float scaled = 0.3f * at(&word, r, c);
+            ok = ok && same(at(&y, r, c) + scaled, at(&z, r, c));
+        }
+    report(ok, "add", "bits", ROWS, width, 0, 0);
+    matrix x = copy(&y);
+    k->add(x.data, x.stride, word.data, word.stride, 0.3f, ROWS, width, x.data, x.stride);
+    report(same_matrix(&x, &z), "add", "y is x", ROWS, width, 0, 0);
+    k->add(y.data, y.stride, word.data, word.stride, 0.3f, ROWS, width, word.data, word.stride);
+    word.rows = ROWS;
+    report(same_matrix(&word, &z), "add", "y is z", ROWS, width, 0, 0);
+    drop(&word), drop(&position), drop(&type), drop(&y), drop(&z), drop(&x);
+}
+
+/* ---- Moments
+ * ------------------------------------------------------------------------------------- */
+
+typedef struct exact_moments {
+    double n, bad, mean, variance, kurtosis, rms, min, max;
+} exact_moments;
+
+static exact_moments moments_of(const matrix *x)
+{
+    long double sum = 0, m2 = 0, m4 = 0, squares = 0;
+    exact_moments e = {.min = INFINITY, .max = -INFINITY};
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < x->rows * x->width; i++) {
+            const double v = (double)at(x, i / x->width, i % x->width);
+            if (!isfinite(v)) {
+                e.bad += pass;
+                continue;
+            }
+            const long double d = (long double)v - (long double)e.mean;
+            if (pass == 0) sum += (long double)v, squares += (long double)v * (long double)v, e.n++;
+            if (pass == 1) m2 += d * d, m4 += d * d * d * d;
+            e.min = v < e.min ? v : e.min, e.max = v > e.max ? v : e.max;
+        }
+        e.mean = e.n > 0 ? (double)(sum / (long double)e.n) : 0;
+    }
+    e.variance = (double)m2 / e.n, e.rms = sqrt((double)squares / e.n);
+    e.kurtosis = m2 > 0 ? (double)((long double)e.n * m4 / (m2 * m2)) : 0;
+    return e;
+}
+
+/* Mean to 2e-6 of the spread (and a float's last place of the mean), variance and kurtosis to 2e-6,
+ * minimum, maximum and counts exactly, squares of a channel to 2e-6. */
+static void check_moments_of(const lam_kernels *k, const matrix *x, const char *what)
+{
+    lam_moments m;
+    double *squares = take((x->width + 8) * sizeof *squares);
+    for (size_t c = 0; c < x->width + 8; c++)
+        squares[c] = 42.0;
+    k->moments(x->data, x->stride, x->rows, x->width, &m, squares);
+    const exact_moments e = moments_of(x);
+    bool ok = (double)m.count == e.n && (double)m.nonfinite == e.bad;
+    double worst = 0.0;
+    if (e.n > 0) {
+        ok = ok && m.min == e.min && m.max == e.max;
+        worst = fabs(m.mean - e.mean) / (2e-6 * sqrt(e.variance) + 1e-12 * fabs(e.mean) + 1e-300);
+        worst = larger(worst, fabs(m.m2 / e.n - e.variance) /
+                                  (2e-6 * e.variance + 1e-14 * e.mean * e.mean + 1e-300));
+        if (e.variance > 1e-10 * e.mean * e.mean)
+            worst =
+                larger(worst, fabs(e.n * m.m4 / (m.m2 * m.m2) - e.kurtosis) / (2e-6 * e.kurtosis));
+    }
+    for (size_t c = 0; c < x->width; c++) {
+        double want = 0.0;
+        for (size_t r = 0; r < x->rows; r++)
+            if (isfinite(at(x, r, c))) want += (double)at(x, r, c) * (double)at(x, r, c);
+        worst =
+            larger(worst, fabs(squares[c] - want) / (2e-6 * want + 1e-37 * (double)(x->rows + 1)));
+    }
+    for (size_t c = x->width; c < x->width + 8; c++)
+        ok = ok && squares[c] == 42.0;
+    report(ok && worst <= 1.0, "moments", what, x->rows, x->width, 0, worst);
+    lam_moments without;
+    k->moments(x->data, x->stride, x->rows, x->width, &without, NULL);
+    report(memcmp(&m, &without, sizeof m) == 0, "moments", "without squares", x->rows, x->width, 0,
+           0);
+    free(squares);
+}
+
+static void check_moments(const lam_kernels *k)
+{
+    static const size_t widths[] = {1, 2, 7, 8, 9, 16, 17, 33, 100, 384, 1536};
+    static const size_t rows[] = {0, 1, 15, 16, 17, 40};
+    static const struct {
+        float offset, spread;
+        const char *what;
+    } data[] = {{0.1f, 1.0f, "ordinary"},      {1e4f, 1.0f, "offset 1e4"}, {1e4f, 0.0f, "equal"},
+                {0.0f, 1e-12f, "tiny"},        {0.0f, 1e-39f, "denormal"}, {0.0f, 1e30f, "huge"},
+                {-3.0f, 0.01f, "small spread"}};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+            for (size_t d = 0; d < sizeof data / sizeof *data; d++) {
+                matrix x = make_random(rows[r], widths[w], data[d].offset, data[d].spread);
+                check_moments_of(k, &x, data[d].what);
+                for (size_t i = 0; i < x.rows; i += 5) {
+                    x.data[i * x.stride + i % x.width] = i % 2 ? NAN : -INFINITY;
+                }
+                check_moments_of(k, &x, "not finite");
+                drop(&x);
+            }
+}
+
+/* ---- Main
+ * ------------------------------------------------------------------------------------------ */
+
+static void check_isa(const lam_kernels *k)
+{
+    for (int act = 0; act < LAM_ACTIVATION_COUNT; act++)
+        check_activation(k, (lam_activation)act);
+    check_linear(k);
+    check_attention(k);
+    check_norm(k);
+    check_embed_and_add(k, 8);
+    check_embed_and_add(k, 33);
+    check_embed_and_add(k, 384);
+    check_moments(k);
+}
+
+int main(int argc, char **argv)
+{
+#define ISA_NAME_ROW(name, text) text,
+    static const char *const names[] = {LAM_ISA_MAP(ISA_NAME_ROW)};
+    const char *only = NULL;
+    bool bench = false;
+    state = 88172645463325252u;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--bench") == 0) bench = true;
+        if (strcmp(argv[i], "--isa") == 0 && i + 1 < argc) only = argv[++i];
+        if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {
+            unsigned long long seed = 0;
+            if (sscanf(argv[++i], "%llu", &seed) != 1 || seed == 0) return 2;
+            state = seed;
+        }
+    }
+    printf("seed %llu, best isa %s\n", (unsigned long long)state, names[lam_cpu_best()]);
+    for (int isa = 0; isa < LAM_ISA_COUNT; isa++) {
+        if (!lam_cpu_supports((lam_isa)isa) || (only && strcmp(only, names[isa]) != 0)) continue;
+        lam_kernels k;
+        lam__kernels_init(&k, (lam_isa)isa);
+        isa_now = names[isa];
+        report(k.isa == (lam_isa)isa, "table", "its own name", 0, 0, 0, 0);
+        if (bench)
+            bench_kernels(&k, isa_now);
+        else
+            check_isa(&k);
+    }
+    printf("%zu passed, %zu failed\n", passed, failed);
+    return failed != 0;
+}
