@@ -1,28 +1,56 @@
-/* What the readers of tokenizer.json and vocab.txt share. Internal to core/import. */
+/* Readers of tokenizer files. Each fills a description that core/tokenizer checks and builds.
+ * Internal to core/import. */
 #ifndef LAM_IMPORT_TOKENIZER_SPEC_H
 #define LAM_IMPORT_TOKENIZER_SPEC_H
 
 #include "core/import/json.h"
 #include "core/tokenizer/spec.h"
 
-/* A description being read. Everything it points to lives in `arena` or in the file's own tree. */
-typedef struct lam_tokenizer_reader {
+/* Vocabularies are the largest JSON files there are. */
+enum { LAM_TOKENIZER_MAX_BYTES = 64 << 20 };
+
+/* A description under construction: its strings lie in the file's text or tree, its arrays in the
+ * arena. */
+typedef struct lam_tokenizer_draft {
     lam__tokenizer_spec spec;
     lam_arena arena;
-    const lam_dir *dir;
-} lam_tokenizer_reader;
+    lam_json json; /* tokenizer.json */
+    char *text;    /* vocab.txt */
+    lam_err *err;
+} lam_tokenizer_draft;
 
-/* Both fill r->spec and build; the caller frees r->arena. `name` is a file of r->dir. */
-lam_status lam_tokenizer_json_read(lam_tokenizer **out, lam_tokenizer_reader *r, const char *name,
-                                   lam_err *err);
-lam_status lam_vocab_txt_read(lam_tokenizer **out, lam_tokenizer_reader *r, const char *name,
-                              lam_err *err);
+/* Both leave the draft to be freed with lam_tokenizer_draft_free, on failure too. */
+lam_status lam_tokenizer_read_json(lam_tokenizer_draft *d, const lam_dir *dir, const char *name);
+lam_status lam_tokenizer_read_vocab(lam_tokenizer_draft *d, const lam_dir *dir, const char *name);
 
-/* [CLS] A [SEP] and [CLS] A [SEP] B [SEP], the second text of type 1, into spec. */
-lam_status lam_tokenizer_bert_template(lam_tokenizer_reader *r, int32_t cls, int32_t sep,
-                                       lam_err *err);
+/* Parts of tokenizer.json. */
+lam_status lam_tokenizer_read_norms(lam_tokenizer_draft *d, json_t *v);
+lam_status lam_tokenizer_read_pretoks(lam_tokenizer_draft *d, json_t *v);
+lam_status lam_tokenizer_read_post(lam_tokenizer_draft *d, json_t *v);
 
-/* spec->single[1] and pair[1]: the templates without their special tokens. */
-lam_status lam_tokenizer_plain_templates(lam_tokenizer_reader *r, lam_err *err);
+/* lam_fail with where = "file: key". */
+lam_status lam_draft_fail(lam_tokenizer_draft *d, lam_status status, const char *key,
+                          const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* `"X" is not supported` at key.type, or that the type is missing. */
+lam_status lam_draft_unsupported(lam_tokenizer_draft *d, const char *key, json_t *v);
+
+/* Strict getters of an object that stands at `path`: a missing or ill-typed key is refused. */
+lam_status lam_draft_bool(lam_tokenizer_draft *d, json_t *object, const char *path, const char *key,
+                          bool *out);
+lam_status lam_draft_string(lam_tokenizer_draft *d, json_t *object, const char *path,
+                            const char *key, lam__bytes *out);
+lam_status lam_draft_int(lam_tokenizer_draft *d, json_t *object, const char *path, const char *key,
+                         int32_t min, int32_t *out);
+
+/* Refuses keys that are not in the list, which NULL ends: they might change what the others mean.
+ */
+lam_status lam_draft_only_keys(lam_tokenizer_draft *d, json_t *object, const char *path,
+                               const char *const *allowed);
+
+/* Zeroed memory for count things. */
+lam_status lam_draft_alloc(lam_tokenizer_draft *d, size_t count, size_t size, void **out);
+
+void lam_tokenizer_draft_free(lam_tokenizer_draft *d);
 
 #endif
