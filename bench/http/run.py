@@ -14,6 +14,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "tests", "lib"))
@@ -75,7 +76,7 @@ def http_ms(server, facts, length, count=400):
     times = []
     body = wire.as_body({"tokens": [[1 + i % 9 for i in range(length)]], "encoding_format": "base64"})
     data = wire.build("POST", "/v1/encode", body, (), f"127.0.0.1:{server.port}")
-    import time
+
     conn = wire.Conn(server.port)
     for _ in range(count):
         began = time.perf_counter()

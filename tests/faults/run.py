@@ -12,6 +12,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
 
+import common
 import judge
 import kinds
 import lamina
@@ -105,7 +106,7 @@ class Bench:
         """Counters add up, the log is one object a line without input, the stop is clean."""
         self.canary.stop()
         if self.server.alive():
-            self.out.check(not kinds.lost_requests(self.server), label + ": counters", kinds.lost_requests(self.server))
+            self.out.check(not common.lost_requests(self.server), label + ": counters", common.lost_requests(self.server))
             left = self.server.stop()
             self.out.check(left == 0, label + ": exit status after SIGTERM", str(left))
         text = self.server.log_text()

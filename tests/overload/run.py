@@ -20,7 +20,6 @@ sys.path.insert(0, LIB)
 
 import lamina
 import report
-import wire
 
 
 def start_load(port, clients, seconds, body):

@@ -108,7 +108,7 @@ def full_load(out, runs):
 
 def drain_delay(out):
     with lamina.Server("--drain-delay-ms", int(800 * S)) as server:
-        server.signal(signal.SIGTERM)
+        server.send_signal(signal.SIGTERM)
         time.sleep(0.1 * S)
         ready = wire.ask(server.port, "GET", "/readyz").status
         live = wire.ask(server.port, "GET", "/livez").status
@@ -124,7 +124,7 @@ def drain_delay(out):
 def second_signal(out):
     for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
         with lamina.Server("--drain-delay-ms", 60000) as server:
-            server.signal(signal.SIGTERM)
+            server.send_signal(signal.SIGTERM)
             time.sleep(0.1 * S)
             out.check(server.alive(), "row 151, drains", "ended during the drain delay")
             began = time.monotonic()
@@ -156,7 +156,7 @@ def suspended(out):
         time.sleep(0.03)
         for c in conns[20:]:
             c.close()
-        server.signal(signal.SIGTERM)
+        server.send_signal(signal.SIGTERM)
         wrong = []
         for c in conns[:20]:
             try:
@@ -181,7 +181,7 @@ def stop_timeout(out):
             c.send(wire.build("POST", "/v1/encode", body, (), f"127.0.0.1:{server.port}"))
         time.sleep(0.1)
         began = time.monotonic()
-        server.signal(signal.SIGTERM)
+        server.send_signal(signal.SIGTERM)
         statuses = []
         for c in conns:
             try:
@@ -200,7 +200,7 @@ def killed(out):
         facts = lamina.Facts(server)
         load = Load(port, body_of(facts), 4)
         time.sleep(0.1)
-        server.signal(signal.SIGKILL)
+        server.send_signal(signal.SIGKILL)
         server.wait(5)
         began = time.monotonic()
         with lamina.Server(port=port) as again:
@@ -215,16 +215,16 @@ def killed(out):
 def other_signals(out):
     with lamina.Server("--default-deadline-ms", int(1000 * S)) as server:
         for number in (signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP):
-            server.signal(number)
+            server.send_signal(number)
             time.sleep(0.05)
             out.check(server.alive() and server.encode({"tokens": [[1]]}).status == 200,
                       f"row 155, {number.name}", "does not survive")
         facts = lamina.Facts(server)
         with wire.Conn(server.port, 30 * S) as c:
-            server.signal(signal.SIGSTOP)
+            server.send_signal(signal.SIGSTOP)
             c.send(wire.build("POST", "/v1/encode", body_of(facts), (), f"127.0.0.1:{server.port}"))
             time.sleep(1.5 * S)
-            server.signal(signal.SIGCONT)
+            server.send_signal(signal.SIGCONT)
             status = c.reply().status
             out.check(status in (200, 504, 408), "row 155, SIGSTOP and SIGCONT", f"{status}")
         out.check(server.encode({"tokens": [[1]]}).status == 200, "row 155, after SIGCONT", "not served")
