@@ -347,7 +347,12 @@ int main(int argc, char **argv)
     const char *tmp = getenv("TMPDIR");
     snprintf(s.folder, sizeof s.folder, "%s/lamina-XXXXXX",
              tmp != NULL && strlen(tmp) <= 40 ? tmp : P_tmpdir);
-    if (realpath(s.data, s.root) == NULL || mkdtemp(s.folder) == NULL) {
+    char *real = realpath(s.data, NULL);
+    const size_t length = real == NULL ? 0 : strlen(real);
+    const bool fits = length > 0 && length < sizeof s.root;
+    if (fits) memcpy(s.root, real, length + 1);
+    free(real);
+    if (!fits || mkdtemp(s.folder) == NULL) {
         printf("%s or %s: %s\n0 passed, 1 failed\n", s.data, s.folder, strerror(errno));
         return 1;
     }
