@@ -149,6 +149,17 @@ static lam_status read_parts(lam_tokenizer_draft *d)
     return lam_tokenizer_read_post(d, json_object_get(root, "post_processor"));
 }
 
+lam_status lam_tokenizer_parse_json(lam_tokenizer_draft *d, const char *text, size_t bytes,
+                                    const char *name)
+{
+    LAM_TRY(lam_json_parse(&d->json, text, bytes, name, LAM_JSON_INTEGERS, d->err));
+    if (!json_is_object(d->json.root)) {
+        return lam_fail(d->err, LAM_E_FORMAT, d->json.file, "must hold a JSON object");
+    }
+    d->spec.file = d->json.file;
+    return read_parts(d);
+}
+
 lam_status lam_tokenizer_read_json(lam_tokenizer_draft *d, const lam_dir *dir, const char *name)
 {
     lam_file f;
@@ -158,12 +169,7 @@ lam_status lam_tokenizer_read_json(lam_tokenizer_draft *d, const lam_dir *dir, c
     lam_status status = lam_file_read_all(&f, LAM_TOKENIZER_MAX_BYTES, &text, &bytes, d->err);
     lam_file_close(&f);
     if (status != LAM_OK) return status;
-    status = lam_json_parse(&d->json, text, bytes, name, LAM_JSON_INTEGERS, d->err);
+    status = lam_tokenizer_parse_json(d, text, bytes, name);
     free(text);
-    if (status != LAM_OK) return status;
-    if (!json_is_object(d->json.root)) {
-        return lam_fail(d->err, LAM_E_FORMAT, d->json.file, "must hold a JSON object");
-    }
-    d->spec.file = d->json.file;
-    return read_parts(d);
+    return status;
 }

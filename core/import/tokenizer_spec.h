@@ -23,6 +23,10 @@ typedef struct lam_tokenizer_draft {
 lam_status lam_tokenizer_read_json(lam_tokenizer_draft *d, const lam_dir *dir, const char *name);
 lam_status lam_tokenizer_read_vocab(lam_tokenizer_draft *d, const lam_dir *dir, const char *name);
 
+/* The same from memory, which may go once this returns. `name` is for messages. */
+lam_status lam_tokenizer_parse_json(lam_tokenizer_draft *d, const char *text, size_t bytes,
+                                    const char *name);
+
 /* Parts of tokenizer.json. */
 lam_status lam_tokenizer_read_norms(lam_tokenizer_draft *d, json_t *v);
 lam_status lam_tokenizer_read_pretoks(lam_tokenizer_draft *d, json_t *v);
