@@ -201,7 +201,10 @@ void srv_listener_run(srv_listener *l)
         MHD_run(l->daemon);
         if (MHD_get_timeout(l->daemon, &ms) != MHD_YES) return;
     }
-    uv_timer_start(&l->timer, on_timer, ms, 0);
+    /* Never 0: libuv 1.44 runs a timer that its own callback starts with 0 again at once, and a
+     * connection on which the library makes no progress would keep the loop from everything else.
+     */
+    uv_timer_start(&l->timer, on_timer, ms > 0 ? ms : 1, 0);
 }
 
 void srv_listeners_run(srv_server *s)
