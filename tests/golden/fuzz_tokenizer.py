@@ -44,6 +44,8 @@ def text(rng, words):
             out.extend(character(rng) for _ in range(rng.choice((1, 2, 4, 7))))
         if rng.random() < 0.3:
             out.append(rng.choice((" ", "  ", "\t", "\n", "\u00a0", "\u200b", ".", "-")))
+    if rng.random() < 0.02:
+        out.extend(chr(rng.choice(MARKS)) for _ in range(rng.randint(10, 60)))
     if rng.random() < 0.01:
         out.append(character(rng) * rng.randint(90, 110))
     return "".join(out)

@@ -113,6 +113,45 @@ Test(tokenizer, texts)
     lam_tokenizer_free(t);
 }
 
+/* NFD keeps marks: a long run of them comes out by class, each with the place of the character that
+ * it displaced, as in the reference. */
+Test(tokenizer, orders_many_marks)
+{
+    enum { MARKS = 20 };
+    static const lam__norm_spec nfd = {.kind = LAM__NORM_NFD};
+    static const lam__piece known[] = {
+        {{"[UNK]", 5}, UNK}, {{"a", 1}, 4}, {{"##\xcc\x81", 4}, 5}, {{"##\xcc\xa7", 4}, 6}};
+    lam__tokenizer_spec spec = spec_of();
+    spec.norms = &nfd;
+    spec.pieces = known;
+    spec.piece_count = 4;
+    spec.added_count = 0;
+    spec.wordpiece.max_chars = 100;
+    spec.single[0] = spec.single[1];
+    spec.pair[0] = spec.pair[1];
+    lam_tokenizer *t;
+    lam_err err;
+    cr_assert_eq(lam__tokenizer_build(&t, &spec, &err), LAM_OK, "%s: %s", err.where, err.message);
+    char text[1 + 2 * MARKS] = "a";
+    for (size_t i = 0; i < MARKS; i++)
+        memcpy(text + 1 + 2 * i, i % 2 ? "\xcc\xa7" : "\xcc\x81", 2);
+    for (size_t marks = 1; marks <= MARKS; marks++) {
+        lam_arena arena;
+        lam_encoding e;
+        lam_arena_init(&arena, 1 << 20);
+        const lam_tokenize_opts opts = lam_tokenize_opts_default();
+        cr_assert_eq(lam_tokenize(t, text, 1 + 2 * marks, NULL, 0, &opts, true, &arena, &e, NULL),
+                     LAM_OK);
+        cr_assert_eq(e.count, marks + 1);
+        for (size_t i = 0; i < marks; i++) {
+            cr_expect_eq(e.ids[i + 1], i < marks / 2 ? 6 : 5, "%zu marks, mark %zu", marks, i);
+            cr_expect_eq(e.offsets[i + 1].start, 1 + 2 * i, "%zu marks, mark %zu", marks, i);
+        }
+        lam_arena_fini(&arena);
+    }
+    lam_tokenizer_free(t);
+}
+
 Test(tokenizer, truncates_and_says_so)
 {
     static const struct {

@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -116,7 +117,7 @@ static void write_file(const char *folder, const char *name, const char *text)
 
 Test(tokenizer_json, vocab_txt_with_its_switches)
 {
-    char folder[] = "/tmp/lamina-vocab-XXXXXX";
+    char folder[] = P_tmpdir "/lamina-vocab-XXXXXX";
     cr_assert(mkdtemp(folder));
     static const char vocab[] = "[PAD]\r\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nA\n##b";
     static const struct {
