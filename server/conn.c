@@ -97,15 +97,6 @@ static bool head_began(const srv_conn *c, uint64_t now_ns)
     return idle_ms > info.tcpi_last_data_recv + HEAD_SLACK_MS;
 }
 
-static void watch_idle(srv_server *s, srv_conn *c, uint64_t now_ns)
-{
-    if (now_ns - c->since_ns < ms_to_ns(2 * HEAD_SLACK_MS)) return;
-    if ((s->ticks + (uint64_t)c->fd) % HEAD_CHECK_TICKS != 0 || !head_began(c, now_ns)) return;
-    c->phase = SRV_PHASE_HEAD;
-    c->since_ns = now_ns;
-    c->due_ns = now_ns + ms_to_ns(s->config->header_timeout_ms);
-}
-
 typedef enum presence { HERE, SHUT, GONE } presence;
 
 static presence look(int fd)
@@ -115,6 +106,27 @@ static presence look(int fd)
     if (n > 0) return HERE; /* the next request, pipelined */
     if (n == 0) return SHUT;
     return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? HERE : GONE;
+}
+
+/* Between requests a connection is looked at this seldom: it costs a system call. */
+static bool is_turn(const srv_server *s, const srv_conn *c)
+{
+    return (s->ticks + (uint64_t)c->fd) % HEAD_CHECK_TICKS == 0;
+}
+
+/* A client that left while its request was suspended: MHD is not told twice. */
+static bool has_left(const srv_server *s, const srv_conn *c)
+{
+    return is_turn(s, c) && look(c->fd) != HERE;
+}
+
+static void watch_idle(srv_server *s, srv_conn *c, uint64_t now_ns)
+{
+    if (!is_turn(s, c)) return;
+    if (now_ns - c->since_ns < ms_to_ns(2 * HEAD_SLACK_MS) || !head_began(c, now_ns)) return;
+    c->phase = SRV_PHASE_HEAD;
+    c->since_ns = now_ns;
+    c->due_ns = now_ns + ms_to_ns(s->config->header_timeout_ms);
 }
 
 static void watch_waiting(srv_conn *c, uint64_t now_ns)
@@ -141,12 +153,14 @@ static void watch_one(srv_server *s, srv_conn *c, uint64_t now_ns)
         if (now_ns >= c->due_ns) body_is_late(s, c);
         return;
     case SRV_PHASE_IDLE:
-        if (now_ns >= c->due_ns)
+        if (now_ns >= c->due_ns || has_left(s, c))
             kill_conn(s, c);
         else
             watch_idle(s, c, now_ns);
         return;
     case SRV_PHASE_HEAD:
+        if (now_ns >= c->due_ns || has_left(s, c)) kill_conn(s, c);
+        return;
     case SRV_PHASE_WRITE:
     case SRV_PHASE_LINGER:
         if (now_ns >= c->due_ns) kill_conn(s, c);

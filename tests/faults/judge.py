@@ -96,6 +96,8 @@ def judge_connection(case, reply, conn, host):
             return ""
         return f"more bytes after the reply: {conn.buffer[:80]!r}"
     if then == "x":
+        if case.get("double_head"):
+            return "" if conn.drained(5 * lamina.SLOWER) else "not closed after the page"
         if conn.is_closed(5 * lamina.SLOWER):
             return ""
         return f"not closed, or more bytes after the reply: {conn.buffer[:80]!r}"

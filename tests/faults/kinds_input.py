@@ -14,22 +14,29 @@ import table
 import wire
 from common import S, data_files, post
 
+def unpack_corpus():
+    """The files of JSONTestSuite.pack (tools/pack-json-corpus): a line "NAME SIZE", the bytes, a line end."""
+    for path in data_files("JSONTestSuite.pack"):
+        with open(path, "rb") as f:
+            while head := f.readline():
+                name, size = head.decode().split()
+                yield name, f.read(int(size))
+                f.readline()
+
+
 def corpus(bench, case):
     """Each file as a body of our own route (any answer but 2xx and 5xx), and as the value of a field that
     the OpenAI route ignores: there the answer is only about JSON."""
-    files = [f for f in data_files(case["prefix"] + "*.json") if "test_parsing" in f or "JSONTestSuite" in f]
+    files = [f for f in unpack_corpus() if f[0].startswith(case["prefix"])]
     if not files:
         return "no corpus under tests/data"
     loose = {"y_object_duplicated_key.json", "y_object_duplicated_key_and_value.json",
              "y_string_null_escape.json", "y_object_escaped_null_in_key.json"}
     client, wrong = wire.Client(bench.server.port, 30 * S), []
-    for path in files:
-        with open(path, "rb") as f:
-            data = f.read()
+    for name, data in files:
         own = client.ask("POST", "/v1/encode", data)
         framed = b'{"model":"%s","input":[1,2],"x":' % bench.facts.name.encode() + data + b"}"
         openai = client.ask("POST", "/v1/embeddings", framed)
-        name = os.path.basename(path)
         allowed = {"n_": (400,), "y_": (200, 400) if name in loose else (200,), "i_": (200, 400)}[case["prefix"]]
         if own.status != 400 or openai.status not in allowed:
             wrong.append(f"{name}: {own!r} {openai!r}")
@@ -134,7 +141,7 @@ def special_texts(bench, case):
             if reply.status != 200:
                 return f"{text} special_tokens {special}: {reply!r}"
             counts.append(reply.json()["items"][0]["tokens"])
-        if text == "[SEP]" and (counts[0] != 3 or counts[1] <= 3):
+        if text == "[SEP]" and bench.facts.name.startswith("all-MiniLM") and (counts[0] != 3 or counts[1] <= 3):
             return f"[SEP] gives {counts} tokens"
     return ""
 

@@ -194,6 +194,16 @@ class Conn:
             return False
         return True
 
+    def drained(self, timeout=3.0):
+        """True if the peer closes within `timeout`, whatever else it sends before."""
+        deadline = time.monotonic() + timeout
+        try:
+            while not self.eof:
+                self.fill(deadline)
+        except TimeoutError:
+            return False
+        return True
+
     def is_quiet(self, seconds):
         """True if nothing arrives and the peer keeps the connection for that long."""
         if self.buffer or self.eof:
