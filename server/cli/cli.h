@@ -84,6 +84,10 @@ lam_isa cli_isa(const char *cpu);
 lam_status cli_open_model(lam_model **out, const char *path, const cli_common *common,
                           lam_err *err);
 
+/* Opens the tokenizer of a model, or a tokenizer.json. */
+struct lam_tokenizer;
+lam_status cli_open_tokenizer(struct lam_tokenizer **out, const char *path, lam_err *err);
+
 /* How many workers the options ask for. */
 size_t cli_worker_count(const cli_common *common);
 

@@ -46,10 +46,21 @@ static void warn(void *arg, const char *sentence)
     if (n > 0 && (size_t)n < room) w->used += (size_t)n;
 }
 
+/* Passes the error up with the path in front, unless it has it: a file's name alone says too
+ * little. */
+static lam_status name_path(const lam_err *inner, const char *path, lam_err *err)
+{
+    char where[sizeof inner->where + 8];
+    const bool named = strncmp(inner->where, path, strlen(path)) == 0;
+    (void)snprintf(where, sizeof where, "%s%s%s", named ? "" : path, named ? "" : ": ",
+                   inner->where);
+    return lam_fail(err, inner->status, where, "%s", inner->message);
+}
+
 lam_status cli_open_model(lam_model **out, const char *path, const cli_common *common, lam_err *err)
 {
     warnings w = {.used = 0};
-    lam_err inner;
+    lam_err inner = {0};
     lam_open_opts opts = lam_open_opts_default();
     opts.isa = cli_isa(common->cpu);
     opts.warn = warn;
@@ -59,11 +70,14 @@ lam_status cli_open_model(lam_model **out, const char *path, const cli_common *c
         if (!common->quiet) (void)fwrite(w.text, 1, w.used, stderr);
         return LAM_OK;
     }
-    char where[sizeof inner.where + 8];
-    const bool named = strncmp(inner.where, path, strlen(path)) == 0;
-    (void)snprintf(where, sizeof where, "%s%s%s", named ? "" : path, named ? "" : ": ",
-                   inner.where);
-    return lam_fail(err, s, where, "%s", inner.message);
+    return name_path(&inner, path, err);
+}
+
+lam_status cli_open_tokenizer(struct lam_tokenizer **out, const char *path, lam_err *err)
+{
+    lam_err inner = {0};
+    if (lam_import_tokenizer(out, path, &inner) == LAM_OK) return LAM_OK;
+    return name_path(&inner, path, err);
 }
 
 size_t cli_worker_count(const cli_common *common)

@@ -5,7 +5,6 @@
 
 #include "api/api.h"
 #include "api/tokenize.h"
-#include "core/import/import.h"
 #include "server/cli/cli.h"
 #include "server/cli/pipeline.h"
 
@@ -135,7 +134,7 @@ static int run(const cli_args *args)
     lam_err err;
     if (cli_options_load(args, options, OPTION_COUNT, &r.options, &err) != LAM_OK ||
         cli_common_load(args, &r.common, &err) != LAM_OK ||
-        lam_import_tokenizer(&r.tokenizer, args->words[0], &err) != LAM_OK)
+        cli_open_tokenizer(&r.tokenizer, args->words[0], &err) != LAM_OK)
         return cli_fail(&err);
     int status = run_streams(&r);
     lam_tokenizer_free(r.tokenizer);

@@ -493,6 +493,23 @@ def test_healthcheck():
     check(code == 1 and out == b"" and "refused" in err, "healthcheck: nobody listens", (code, err))
 
 
+def test_serve():
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("LAM_")}
+    with subprocess.Popen([BIN, "serve", f"tiny={MODEL}", "--port", "0", "--log-format", "json"], stderr=subprocess.PIPE,
+                          env=clean) as p:
+        timer = threading.Timer(30, p.kill)
+        timer.start()
+        port = next((told["port"] for told in map(json.loads, p.stderr) if told.get("msg") == "listening"), 0)
+        check(port > 0, "serve: says its port")
+        code, _, err = run("healthcheck", f"http://127.0.0.1:{port}")
+        check(code == 0, "serve: is healthy", (code, err))
+        one_sentence("serve: on a port in use", *run("serve", MODEL, "--port", str(port), "--quiet"), [str(port)])
+        p.terminate()
+        p.stderr.read()
+        check(p.wait() == 0, "serve: SIGTERM ends it with 0", p.returncode)
+        timer.cancel()
+
+
 def test_closed_streams():
     for close, status in ((0, 0), (1, 2), (2, 0)):
         code, _, err = run("version", preexec_fn=lambda close=close: os.close(close))
