@@ -69,7 +69,7 @@ typedef struct api_request {
     bool base64;
     bool errors_per_item; /* on_error: "item" */
     bool any_truncated;
-    uint32_t deadline_ms; /* 0: the server's default */
+    uint32_t deadline_ms;     /* 0: the server's default */
     size_t reply_bound_bytes; /* more than the reply will have */
 } api_request;
 

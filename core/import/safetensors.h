@@ -14,11 +14,17 @@
 #include "core/import/files.h"
 
 /* X(name, bits) */
-#define LAM_DTYPE_MAP(X)                                                                           \
-    X(BOOL, 8)                                                                                     \
-    X(U8, 8) X(I8, 8) X(I16, 16) X(U16, 16) X(I32, 32) X(U32, 32) X(I64, 64) X(U64, 64) X(F16, 16) \
-        X(BF16, 16) X(F32, 32) X(F64, 64) X(C64, 64) X(F8_E5M2, 8) X(F8_E4M3, 8) X(F8_E8M0, 8)     \
-            X(F8_E5M2FNUZ, 8) X(F8_E4M3FNUZ, 8) X(F4, 4) X(F6_E2M3, 6) X(F6_E3M2, 6)
+/* The formatter does not agree with itself on this list. */
+/* clang-format off */
+#define LAM_DTYPE_MAP(X) \
+    X(BOOL, 8) \
+    X(U8, 8) \
+    X(I8, 8) \
+    X(I16, 16) \
+    X(U16, 16) X(I32, 32) X(U32, 32) X(I64, 64) X(U64, 64) X(F16, 16) X(BF16, 16) X(F32, 32) \
+        X(F64, 64) X(C64, 64) X(F8_E5M2, 8) X(F8_E4M3, 8) X(F8_E8M0, 8) X(F8_E5M2FNUZ, 8) \
+            X(F8_E4M3FNUZ, 8) X(F4, 4) X(F6_E2M3, 6) X(F6_E3M2, 6)
+/* clang-format on */
 #define LAM_ENUM_ROW_DTYPE(name, bits) LAM_DTYPE_##name,
 typedef enum lam_dtype { LAM_DTYPE_MAP(LAM_ENUM_ROW_DTYPE) LAM_DTYPE_COUNT } lam_dtype;
 

@@ -80,7 +80,7 @@ float lam__activate_one_ref(lam_activation act, float x)
     case LAM_ACTIVATION_COUNT:
         break;
     }
-    assert(!"activation");
+    assert(false && "activation");
     return x;
 }
 

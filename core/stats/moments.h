@@ -1,8 +1,8 @@
 /* Centred moments that can be merged in any grouping.
  *
  * Source of the merge: Chan, Golub and LeVeque (1979) for the second moment; Pebay (Sandia report
- * SAND2008-6212, 2008) for the third and fourth. All in double: one-pass sums of squares lose everything at an
- * offset of 1e4. */
+ * SAND2008-6212, 2008) for the third and fourth. All in double: one-pass sums of squares lose
+ * everything at an offset of 1e4. */
 #ifndef LAM_STATS_MOMENTS_H
 #define LAM_STATS_MOMENTS_H
 

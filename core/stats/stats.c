@@ -134,7 +134,7 @@ static void summarize(const lam_moments *m, const double *squares, size_t width,
                       lam_site_stats *out)
 {
     *out = (lam_site_stats){.tokens = tokens, .nonfinite = m->nonfinite};
-    out->mean = out->variance = out->rms = out->min = out->max = out->kurtosis = NAN;
+    out->mean = out->variance = out->rms = out->min = out->max = out->kurtosis = (double)NAN;
     if (m->count == 0) return;
     const double n = (double)m->count, variance = m->m2 / n;
     out->mean = m->mean;

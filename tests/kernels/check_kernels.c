@@ -343,7 +343,7 @@ static double attention_excess(const lam_attention *a, const matrix *q, const ma
                                const matrix *v, const matrix *out, size_t t, size_t c)
 {
     const size_t d = a->head_width, h = c / d * d, n = q->rows;
-    double top = -INFINITY, error = 0.0, sum = 0.0, want = 0.0, size = 0.0;
+    double top = -HUGE_VAL, error = 0.0, sum = 0.0, want = 0.0, size = 0.0;
     double *s = take((n + 1) * sizeof *s);
     for (size_t u = 0; u < n; u++) {
         double dot = 0.0, dot_size = 0.0;
@@ -553,7 +553,7 @@ typedef struct exact_moments {
 static exact_moments moments_of(const matrix *x)
 {
     long double sum = 0, m2 = 0, m4 = 0, squares = 0;
-    exact_moments e = {.min = INFINITY, .max = -INFINITY};
+    exact_moments e = {.min = HUGE_VAL, .max = -HUGE_VAL};
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < x->rows * x->width; i++) {
             const double v = (double)at(x, i / x->width, i % x->width);

@@ -109,7 +109,7 @@ static void check(const lam_site_stats *got, const double *x, size_t rows)
     expect_near(got->min, min, "min");
     expect_near(got->max, max, "max");
     cr_expect_eq(got->channel_count, LAM_STATS_CHANNELS);
-    double before = INFINITY;
+    double before = HUGE_VAL;
     for (size_t i = 0; i < got->channel_count; i++) {
         expect_near(got->channels[i].rms, sqrt(channel[got->channels[i].index]), "channel");
         cr_expect_leq(got->channels[i].rms, before);

@@ -10,7 +10,7 @@ static const char *const NO_ENVIRONMENT[] = {NULL};
 /* Writes text to a new file in the tests' temporary folder; the caller unlinks it. */
 static void write_file(char path[64], const char *text, size_t bytes)
 {
-    (void)snprintf(path, 64, "/tmp/lamina-config-XXXXXX");
+    (void)snprintf(path, 64, "%s/lamina-config-XXXXXX", P_tmpdir);
     int fd = mkstemp(path);
     cr_assert(fd >= 0);
     cr_assert_eq(write(fd, text, bytes), (ssize_t)bytes);
