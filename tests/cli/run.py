@@ -362,6 +362,19 @@ def test_encode_requests():
         check(again == out, f"requests: same bytes with {workers} workers")
 
 
+def test_encode_memory():
+    """A line is judged alone, not by what the lines before it hold."""
+    body = json.dumps({"tokens": [[2] * 64] * 60, "pooling": "none"}).encode() + b"\n"
+    code, out, err = run("encode", MODEL, "--format", "requests", "--max-request-bytes", "1048576", stdin=body * 6)
+    check(code == 0 and len(set(out.splitlines())) == 1, "requests: memory of one line at a time", (code, out[:80], err))
+    code, out, _ = run("encode", MODEL, "--format", "requests", "--max-request-bytes", "1048576",
+                       stdin=json.dumps({"tokens": [[2] * 64] * 180, "pooling": "none"}).encode() + b'\n{"tokens":[2]}\n')
+    got = lines(out)
+    check(code == 1 and "error" in got[0] and "embeddings" in got[1], "requests: too much memory fails one line", out[:200])
+    code, out, _ = run("encode", MODEL, "--format", "requests", "--max-reply-bytes", "4096", stdin=body)
+    check(code == 1 and lines(out)[0]["error"]["code"] == "response_too_large", "requests: too long an answer", out[:200])
+
+
 def test_streaming():
     """A line is answered before the next is sent."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("LAM_")}
