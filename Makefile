@@ -19,7 +19,8 @@ BUILD := build$(subst $(EMPTY) ,,$(addprefix /,$(FLAVOUR)))
 
 LANG_C := -std=c11 -D_GNU_SOURCE -I.
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wdouble-promotion -Wswitch-enum \
-        -Wmissing-prototypes -Wstrict-prototypes -Wvla -Walloca -Wundef -Wformat=2 -Wno-overlength-strings -Werror
+        -Wmissing-prototypes -Wstrict-prototypes -Wvla -Walloca -Wundef -Wformat=2 -Wno-overlength-strings -Werror \
+        $(if $(findstring clang,$(CC)),-Wno-string-conversion)
 MATH := -fno-math-errno -fno-trapping-math -ffp-contract=off
 HARD := -fPIE -fvisibility=hidden -fstack-protector-strong -fstack-clash-protection \
         $(if $(filter x86_64,$(ARCH)),-fcf-protection)

@@ -323,7 +323,7 @@ static lam_status read_header(reader *r)
     r->p++;
     if (!take(r, '}')) {
         do {
-            text name;
+            text name = {0};
             LAM_TRY(read_string(r, &name));
             if (!take(r, ':')) return syntax(r, "':' is expected");
             LAM_TRY(text_is(name, "__metadata__") ? read_metadata(r) : read_tensor(r, name));

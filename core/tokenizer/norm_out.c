@@ -11,7 +11,7 @@ lam_status lam__norm_out_init(lam__norm_out *o, const lam__text *in, bool want_o
                               lam_arena *arena)
 {
     *o = (lam__norm_out){.arena = arena, .in = in, .want_origins = want_origins};
-    o->capacity = in->n + in->n / 8 + 2 * SLACK;
+    o->capacity = in->n + in->n / 8 + 2 * (size_t)SLACK;
     o->bytes = lam_arena_alloc(arena, o->capacity);
     if (want_origins && in->origins) {
         o->origins = lam_arena_alloc(arena, o->capacity * sizeof *o->origins);
