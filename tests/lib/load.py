@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """A closed-loop load of many clients in one process, by an event loop. Prints counts and times as JSON.
 
-load.py PORT [--clients N] [--seconds S] [--path P] [--body JSON | --bodies FILE]
-FILE holds a JSON list of bodies that the clients take in turn.
+load.py PORT [--clients N] [--seconds S] [--path P] [--body JSON | --bodies FILE] [--pause-ms MS]
+FILE holds a JSON list of bodies that the clients take in turn. After a 429 a client waits MS (0: tries again
+at once, which costs the machine more in refusals than many machines have).
 """
 
 import argparse
+import collections
 import json
 import selectors
 import socket
@@ -55,9 +57,10 @@ class Client:
         return status
 
 
-def run(port, requests, clients, seconds):
+def run(port, requests, clients, seconds, pause):
     chosen = selectors.DefaultSelector()
     statuses, times, lost = {}, [], 0
+    waiting = collections.deque()  # (when, client), in order
     for i in range(clients):
         c = Client(port, requests, i * 7)
         chosen.register(c.sock, selectors.EVENT_READ, c)
@@ -65,7 +68,10 @@ def run(port, requests, clients, seconds):
     began = time.monotonic()
     end = began + seconds
     while time.monotonic() < end:
-        for key, _ in chosen.select(0.1):
+        while waiting and waiting[0][0] <= time.monotonic():
+            waiting.popleft()[1].send()
+        left = waiting[0][0] - time.monotonic() if waiting else 0.1
+        for key, _ in chosen.select(max(0.0, min(left, 0.1))):
             c = key.data
             status = c.take()
             if status is None:
@@ -81,7 +87,10 @@ def run(port, requests, clients, seconds):
                 c.sock.close()
                 c.open()
                 chosen.register(c.sock, selectors.EVENT_READ, c)
-            c.send()
+            if status == 429 and pause:
+                waiting.append((now + pause, c))
+            else:
+                c.send()
     elapsed = time.monotonic() - began
     times.sort()
     return {"statuses": statuses, "lost": lost, "seconds": elapsed, "good_per_second": len(times) / elapsed,
@@ -97,6 +106,7 @@ def main():
     parser.add_argument("--path", default="/v1/encode")
     parser.add_argument("--body", default='{"tokens":[[1,2,3]]}')
     parser.add_argument("--bodies")
+    parser.add_argument("--pause-ms", type=float, default=0)
     options = parser.parse_args()
     bodies = [options.body]
     if options.bodies:
@@ -108,7 +118,8 @@ def main():
         head = (f"POST {options.path} HTTP/1.1\r\nHost: 127.0.0.1:{options.port}\r\n"
                 f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n")
         requests.append(head.encode() + data)
-    print(json.dumps(run(options.port, requests, options.clients, options.seconds)))
+    print(json.dumps(run(options.port, requests, options.clients, options.seconds,
+                         options.pause_ms / 1000)))
 
 
 if __name__ == "__main__":
