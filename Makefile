@@ -175,9 +175,13 @@ uninstall: ## remove what install put there
 .PHONY: test check fuzz bench bench-compare cover
 test: test-deps model ## run every test; ends with the line `N passed, N failed`
 	@$(MAKE) --no-print-directory tests
+	@tests/run --variant release
+.PHONY: test-sanitizers
+test-sanitizers: test-deps model ## run every test under ASan+UBSan, and the race tests under TSan
 	@$(MAKE) --no-print-directory VARIANT=asan tests
 	@$(MAKE) --no-print-directory VARIANT=tsan checks all
-	@tests/run
+	@tests/run --variant asan
+	@tests/run --variant tsan
 check: lint test ## what .ci/run calls: lint, then test
 
 T ?=
