@@ -15,6 +15,9 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
 import common
 import judge
 import kinds
+# Faults are about the server: a small model keeps the table quick.
+os.environ["LAMINA_MODEL"] = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "models",
+                                          "families", "st-mean-prompts-new")
 import lamina
 import report
 import table

@@ -132,7 +132,7 @@ def reference(server, items, out):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--items", type=int, default=int(400 / lamina.SLOWER))
+    parser.add_argument("--items", type=int, default=int(150 / lamina.SLOWER))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", default="1,2,4")
     options = parser.parse_args()
