@@ -2,7 +2,8 @@
 #
 # Sources are found by folder: a new .c file needs no line here. Layers: core (engine: libc and libm),
 # core/import (foreign files: jansson), api (jansson), server (libuv, libmicrohttpd).
-# VARIANT names the build folder and its flags: release (build/), debug, asan, tsan, fuzz, cover (build/NAME).
+# VARIANT names the build folder and its flags: release (build/), debug, asan, tsan, fuzz, cover (build/NAME);
+# and simde: AVX-512 kernels emulated in AVX2, for build/simde/tests/check_kernels (needs libsimde-dev).
 # Another compiler builds in a folder of its own: make CC=clang-14, make CC=aarch64-linux-gnu-gcc core.
 
 VARIANT ?= release
@@ -34,11 +35,15 @@ SANITIZE := $(SANITIZE_$(VARIANT))
 OPT_release := -O2 -g -fno-omit-frame-pointer -D_FORTIFY_SOURCE=3
 OPT_debug := -Og -g -DLAM_DEBUG
 OPT_cover := -Og -g
+OPT_simde := -O2 -g -DLAM_EMULATE_AVX512
 OPT := $(or $(OPT_$(VARIANT)),-O1 -g -fno-omit-frame-pointer)
 
 # Kernels are compiled for the instruction set that the file name ends in.
 ISA_avx2 := -mavx2 -mfma -mf16c
 ISA_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c
+ifeq ($(VARIANT),simde)
+ISA_avx512 := $(ISA_avx2) -isystem tests/kernels/simde -Wno-psabi
+endif
 isa = $(ISA_$(lastword $(subst _, ,$(basename $(notdir $1)))))
 kernel_opt = $(if $(filter release,$(VARIANT)),$(if $(filter core/kernels/%,$1),-O3))
 
