@@ -77,15 +77,6 @@ static void kill_conn(srv_server *s, srv_conn *c)
     (void)shutdown(c->fd, SHUT_RDWR);
 }
 
-static void body_is_late(srv_server *s, srv_conn *c)
-{
-    srv_exchange_refuse(c->exchange, API_CODE_REQUEST_TIMEOUT, "the body did not arrive in time");
-    srv_reply_raw(c->exchange);
-    s->metrics.timeouts++;
-    c->phase = SRV_PHASE_LINGER;
-    c->due_ns = srv_now_ns() + ms_to_ns(HALF_CLOSED_MS);
-}
-
 /* Whether bytes came in since the connection went idle: a head that began and does not end. MHD
  * tells only of whole heads. */
 static bool head_began(const srv_conn *c, uint64_t now_ns)
@@ -106,6 +97,25 @@ static presence look(int fd)
     if (n > 0) return HERE; /* the next request, pipelined */
     if (n == 0) return SHUT;
     return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? HERE : GONE;
+}
+
+/* The body will not come to its end: answers by hand, since MHD cannot in the middle of a body. */
+static void end_body(srv_conn *c, api_code code, const char *sentence)
+{
+    srv_exchange_refuse(c->exchange, code, sentence);
+    srv_reply_raw(c->exchange);
+    c->phase = SRV_PHASE_LINGER;
+    c->due_ns = srv_now_ns() + ms_to_ns(HALF_CLOSED_MS);
+}
+
+static void watch_body(srv_server *s, srv_conn *c, uint64_t now_ns)
+{
+    if (now_ns >= c->due_ns) {
+        s->metrics.timeouts++;
+        end_body(c, API_CODE_REQUEST_TIMEOUT, "the body did not arrive in time");
+    } else if (now_ns - c->since_ns >= ms_to_ns(SRV_WATCH_MS) && look(c->fd) == SHUT) {
+        end_body(c, API_CODE_INVALID_HTTP, "the client ended the body before its length");
+    }
 }
 
 /* Between requests a connection is looked at this seldom: it costs a system call. */
@@ -150,7 +160,7 @@ static void watch_one(srv_server *s, srv_conn *c, uint64_t now_ns)
         watch_waiting(c, now_ns);
         return;
     case SRV_PHASE_BODY:
-        if (now_ns >= c->due_ns) body_is_late(s, c);
+        watch_body(s, c, now_ns);
         return;
     case SRV_PHASE_IDLE:
         if (now_ns >= c->due_ns || has_left(s, c))
