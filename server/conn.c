@@ -180,6 +180,9 @@ static void watch_one(srv_server *s, srv_conn *c, uint64_t now_ns)
 
 void srv_watch(srv_server *s)
 {
+    /* What has arrived counts before the clock does: the process may have been stopped for a while.
+     */
+    srv_listeners_run(s);
     uint64_t now_ns = srv_now_ns();
     s->ticks++;
     for (srv_conn *c = s->conns; c; c = c->next)
