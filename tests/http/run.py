@@ -269,7 +269,7 @@ def codes_of_other_servers(s):
             s.see(server.encode({"texts": ["a"]}), "code no_tokenizer", 400, "no_tokenizer")
     with lamina.Server("--admin-port", lamina.free_port(), "--alias", "text-embedding-3-small,other") as server:
         admin_port(s, server)
-    with lamina.Server("--workers", 1, "--stop-timeout-ms", int(300 * S), "--max-queue-items", 100000) as server:
+    with lamina.Server("--workers", 1, "--stop-timeout-ms", 1, "--max-queue-items", 100000) as server:
         shutting_down(s, server)
 
 
@@ -349,8 +349,8 @@ def admin_port(s, server):
 
 def shutting_down(s, server):
     """Requests that the stop may not wait for are told so, or the deadline."""
-    body = wire.as_body({"tokens": [[1] * s.facts.positions] * min(400, s.facts.limits["max_items"]), "dimensions": 1})
-    conns = [wire.Conn(server.port, 30 * S) for _ in range(6)]
+    body = wire.as_body({"tokens": [[1] * s.facts.positions] * s.facts.limits["max_items"], "dimensions": 1})
+    conns = [wire.Conn(server.port, 30 * S) for _ in range(24)]
     for c in conns:
         c.send(wire.build("POST", "/v1/encode", body, (), f"127.0.0.1:{server.port}"))
     time.sleep(0.15)
