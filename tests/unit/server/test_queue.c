@@ -137,12 +137,12 @@ Test(queue, keeps_models_and_statistics_apart)
     srv_job *a = make_job(&model_a, 8, 64, true);
     srv_job *b = make_job(&model_b, 1, 16, false);
     srv_queue_ready(&f.queue, a);
-    srv_queue_ready(&f.queue, b);
     cr_assert_eq(take(&f.batch), SRV_WORK_BATCH);
     for (size_t i = 0; i < f.batch.slice_count; i++)
         cr_expect_eq(f.batch.slices[i].job, a);
     for (size_t i = 0; i < f.batch.item_count; i++)
         cr_expect_eq(f.batch.items[i].index, i);
+    srv_queue_ready(&f.queue, b);
     /* Another worker may not run the next slice of a meanwhile. */
     cr_assert_eq(take(&f.other), SRV_WORK_BATCH);
     cr_expect_eq(f.other.slice_count, 1);
