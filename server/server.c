@@ -11,6 +11,7 @@
 #include "server/conn.h"
 #include "server/cpus.h"
 #include "server/exchange.h"
+#include "server/latency.h"
 #include "server/listener.h"
 #include "server/log.h"
 #include "server/notify.h"
@@ -338,6 +339,7 @@ int srv_serve(const struct srv_config *config, const srv_model_spec *models, siz
     }
     lam_status status = start(&s, models, model_count, &host_text, &err);
     if (status == LAM_OK) {
+        srv_latency_prefer(); /* after the workers exist: they would inherit it */
         s.ready = true;
         announce(&s);
         srv_notify("READY=1");
