@@ -141,8 +141,9 @@ static enum MHD_Result submit(srv_exchange *x)
     x->job = job;
     x->conn->gone_ns = 0;
     enter(x->conn, SRV_PHASE_WAIT, 0);
-    MHD_suspend_connection(x->mhd);
+    /* The worker may begin at once: nothing resumes the connection but this thread, later. */
     srv_queue_submit(&s->queue, job);
+    MHD_suspend_connection(x->mhd);
     return MHD_YES;
 }
 
