@@ -39,7 +39,15 @@ def server_times(before, after):
     return means
 
 
+def wait_idle(server, seconds=20):
+    """What the last run left in the queue (its clients are gone) must not burden the next."""
+    end = time.monotonic() + seconds
+    while lamina.metric_sum(server.metrics(), "lamina_inflight_requests") > 1 and time.monotonic() < end:
+        time.sleep(0.02)
+
+
 def wrk(server, facts, kind, connections, seconds):
+    wait_idle(server)
     environment = {**os.environ, "LAMINA_POSITIONS": str(facts.positions), "LAMINA_VOCAB": str(facts.vocab),
                    "LAMINA_MODEL": facts.name}
     before = server.metrics()
@@ -64,46 +72,60 @@ def show(results):
               f"{r['mean_ms']:8.3f} |         {' '.join(inside)} {r['not_200']:8}")
 
 
-def engine_ms(shape, threads=1):
-    """Median milliseconds of the engine alone, from `lamina bench`."""
-    done = subprocess.run([lamina.BINARY, "bench", lamina.default_model(), "--shape", shape, "--rounds", "21", "--json"],
-                          capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)[0]["ms"]["median"]
+def engine_ms(shape, copies=1):
+    """Milliseconds of each round of the engine alone, from `lamina bench`; one list for each of the copies that
+    run at once, as the server's workers do."""
+    command = [lamina.BINARY, "bench", lamina.default_model(), "--shape", shape, "--rounds", "21", "--json"]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(copies)]
+    return [json.loads(p.communicate()[0])[0]["ms"]["all"] for p in running]
 
 
-def http_ms(server, facts, length, count=400):
-    """Median milliseconds of one request after another on a kept connection, in one Python process."""
-    times = []
-    body = wire.as_body({"tokens": [[1 + i % 9 for i in range(length)]], "encoding_format": "base64"})
-    data = wire.build("POST", "/v1/encode", body, (), f"127.0.0.1:{server.port}")
-
-    conn = wire.Conn(server.port)
+def round_trips(port, data, count):
+    """One request after another on a kept connection: milliseconds of each, and those that the reply says the
+    engine took (0 where it says nothing)."""
+    times, inside, conn = [], [], wire.Conn(port)
     for _ in range(count):
         began = time.perf_counter()
         conn.send(data)
-        conn.sock.recv(1 << 16)
+        reply = conn.sock.recv(1 << 16)
         times.append((time.perf_counter() - began) * 1000)
+        _, found, rest = reply.partition(b'"compute_ms":')
+        inside.append(float(rest.split(b",", 1)[0]) if found else 0.0)
     conn.close()
-    return statistics.median(times[count // 4:])
+    return times, inside
+
+
+def http_adds(server, length):
+    """Microseconds that a request takes at its client beyond the engine's own time, as told in the same reply."""
+    body = wire.as_body({"tokens": [[1 + i % 9 for i in range(length)]], "encoding_format": "base64"})
+    data = wire.build("POST", "/v1/encode", body, (), f"127.0.0.1:{server.port}")
+    probe = wire.build("GET", "/livez", None, (), f"127.0.0.1:{server.port}")
+    times, inside = round_trips(server.port, data, 1000)
+    nothing, _ = round_trips(server.port, probe, 300)
+    added = sorted((t - i) * 1000 for t, i in zip(times, inside))
+    return {"http_adds_us": statistics.median(added), "http_adds_us_p5": added[len(added) // 20],
+            "engine_us": statistics.median(inside) * 1000, "client_us": statistics.median(times) * 1000,
+            "bench_us": statistics.median(engine_ms(f"1x{length}")[0]) * 1000,
+            "livez_us": statistics.median(nothing) * 1000}
 
 
 def checks(server, facts, seconds):
     """Ratios, each from runs that alternate: noise of the machine meets both sides."""
-    overhead, share, cost = [], [], {}
-    length = min(16, facts.positions)
-    for _ in range(5):
-        inside = engine_ms(f"1x{length}")
-        overhead.append((http_ms(server, facts, length) - inside) * 1000)
+    share, cost = [], {}
     workers = facts.info.get("workers") or 1
+    length = min(128, facts.positions)
+    items = max(1, facts.limits["max_batch_tokens"] // length)
     for _ in range(3):
-        engine = 1000 / engine_ms("1x128") if facts.positions >= 128 else 1000 / engine_ms(f"1x{facts.positions}")
-        share.append(wrk(server, facts, "mid-tokens", 64, seconds)["per_second"] / (engine * workers))
+        engine = sum(1000 * items / statistics.median(ms) for ms in engine_ms(f"{items}x{length}", workers))
+        share.append(wrk(server, facts, "mid-tokens", 64, seconds)["per_second"] / engine)
     for kind in ("short-tokens", "mid-tokens", "batch-tokens"):
         ratios = []
         for _ in range(5):
             plain = wrk(server, facts, kind, 4, seconds)["per_second"]
-            ratios.append(plain / wrk(server, facts, kind + "-stats", 4, seconds)["per_second"] - 1)
-        cost[kind] = statistics.median(ratios)
+            counted = wrk(server, facts, kind + "-stats", 4, seconds)["per_second"]
+            if counted:
+                ratios.append(plain / counted - 1)
+        cost[kind] = statistics.median(ratios) if ratios else None
     ready, resident = [], []
     for _ in range(5):
         with lamina.Server() as s:
@@ -112,7 +134,7 @@ def checks(server, facts, seconds):
             resident.append(s.rss_bytes() / 1e6)
             s.stop()
     weights = os.path.getsize(os.path.join(os.path.realpath(server.model), "model.safetensors")) / 1e6
-    return {"http_adds_us": statistics.median(overhead), "workers": workers,
+    return {**http_adds(server, min(16, facts.positions)), "workers": workers,
             "share_of_engine_at_64": statistics.median(share), "statistics_cost": cost,
             "start_to_ready_ms": statistics.median(ready), "resident_mb": statistics.median(resident),
             "weights_file_mb": weights}
