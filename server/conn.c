@@ -133,7 +133,7 @@ static bool has_left(const srv_server *s, const srv_conn *c)
 static void watch_idle(srv_server *s, srv_conn *c, uint64_t now_ns)
 {
     if (!is_turn(s, c)) return;
-    if (now_ns - c->since_ns < ms_to_ns(2 * HEAD_SLACK_MS) || !head_began(c, now_ns)) return;
+    if (now_ns - c->since_ns < 2 * ms_to_ns(HEAD_SLACK_MS) || !head_began(c, now_ns)) return;
     c->phase = SRV_PHASE_HEAD;
     c->since_ns = now_ns;
     c->due_ns = now_ns + ms_to_ns(s->config->header_timeout_ms);

@@ -119,7 +119,7 @@ static void limit_hosts(srv_server *s, srv_listener *l, bool is_loopback)
 lam_status srv_listeners_open(srv_server *s, lam_err *err)
 {
     const srv_config *c = s->config;
-    bool is_loopback;
+    bool is_loopback = false;
     srv_listener *l = add_listener(s);
     LAM_TRY(listen_tcp(c->host, c->port, &l->fd, &is_loopback, err));
     limit_hosts(s, l, is_loopback);

@@ -17,7 +17,13 @@
 #include "server/notify.h"
 #include "server/stop.h"
 
-enum { EXIT_CONFIG = 2, EXIT_SYSTEM = 71, SPARE_FDS = 64, PAGE_BYTES = 16 << 20 };
+enum {
+    EXIT_CONFIG = 2,
+    EXIT_SYSTEM = 71,
+    SPARE_FDS = 128,  /* beside connections */
+    FEWEST_FDS = 256, /* below it nothing is served */
+    PAGE_BYTES = 16 << 20,
+};
 
 /* ---- What the configuration means
  * ------------------------------------------------------------------ */
@@ -64,13 +70,13 @@ static lam_status make_hosts(srv_server *s, char **text, lam_err *err)
 static lam_status raise_files(srv_server *s, lam_err *err)
 {
     struct rlimit r;
-    rlim_t want = (rlim_t)s->config->max_connections + 2 * SPARE_FDS;
+    rlim_t want = (rlim_t)s->config->max_connections + SPARE_FDS;
     if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur >= want) return LAM_OK;
     r.rlim_cur = r.rlim_max < want ? r.rlim_max : want;
     (void)setrlimit(RLIMIT_NOFILE, &r);
     (void)getrlimit(RLIMIT_NOFILE, &r);
     if (r.rlim_cur >= want) return LAM_OK;
-    if (r.rlim_cur < 4 * SPARE_FDS)
+    if (r.rlim_cur < FEWEST_FDS)
         return lam_fail(err, LAM_E_CONFIG, "nofile",
                         "the limit of %llu open files is too low: %llu are needed",
                         (unsigned long long)r.rlim_cur, (unsigned long long)want);

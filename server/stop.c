@@ -51,12 +51,12 @@ static void begin_stop(srv_server *s, const char *name)
 }
 
 static const struct {
-    int number;
     const char *name;
+    int number;
     bool stops;
 } known[] = {
-    {SIGTERM, "SIGTERM", true},  {SIGINT, "SIGINT", true},    {SIGHUP, "SIGHUP", false},
-    {SIGUSR1, "SIGUSR1", false}, {SIGUSR2, "SIGUSR2", false},
+    {"SIGTERM", SIGTERM, true},  {"SIGINT", SIGINT, true},    {"SIGHUP", SIGHUP, false},
+    {"SIGUSR1", SIGUSR1, false}, {"SIGUSR2", SIGUSR2, false},
 };
 
 static void on_signal(uv_signal_t *h, int number)
