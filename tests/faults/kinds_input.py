@@ -107,27 +107,29 @@ def time_of(bench, body):
     return time.monotonic() - began, reply
 
 
+def best_seconds(bench, unit, size):
+    """The quickest of three runs of a text of that many bytes, and what is wrong with its answer."""
+    text = (unit * (size // len(unit.encode()) + 1)).encode()[:size].decode("utf-8", "ignore")
+    body = json.dumps({"texts": [text], "truncate": True}, ensure_ascii=False).encode()
+    runs = [time_of(bench, body) for _ in range(3)]
+    wrong = [repr(reply) for _, reply in runs if reply.status not in (200, 400)]
+    return min(seconds for seconds, _ in runs), "".join(wrong[:1])
+
+
 def long_text(bench, case):
+    """One MiB within its budget, and twice half of it: judged again where the machine was busy meanwhile."""
     if not bench.facts.has_texts:
         return ""
-    half = 1 << 19
     for name, unit in (("a", "a"), ("_", "_"), ("CJK", "\u4e2d"), ("marks", "e\u0301\u0302"), ("joiners", "\u200d"),
                        ("words", "word "), ("hash", "##")):
-        times = []
-        for size in (half, 2 * half):
-            text = (unit * (size // len(unit.encode()) + 1)).encode()[:size].decode("utf-8", "ignore")
-            body = json.dumps({"texts": [text], "truncate": True}, ensure_ascii=False).encode()
-            runs = []
-            for _ in range(3):
-                seconds, reply = time_of(bench, body)
-                if reply.status not in (200, 400):
-                    return f"{name}: {reply!r}"
-                runs.append(seconds)
-            times.append(min(runs))
-        if times[1] > 0.3 * S:
-            return f"{name}: 1 MiB takes {times[1] * 1000:.0f} ms"
-        if times[1] > 3 * times[0] + 0.02 * S:
-            return f"{name}: not linear: {times[0] * 1000:.1f} ms, twice as long {times[1] * 1000:.1f} ms"
+        for attempt in range(4):
+            (half, wrong), (whole, also) = (best_seconds(bench, unit, size) for size in (1 << 19, 1 << 20))
+            if wrong or also:
+                return f"{name}: {wrong or also}"
+            if whole <= 0.3 * S and whole <= 3 * half + 0.02 * S:
+                break
+        else:
+            return f"{name}: half a MiB takes {half * 1000:.1f} ms, one {whole * 1000:.1f} ms"
     return ""
 
 
