@@ -6,4 +6,8 @@
 
 void bench_kernels(const lam_kernels *k, const char *isa);
 
+/* Runs multiply-adds from registers; returns how many operations that were. */
+double peak_work_avx2(size_t repeats);
+double peak_work_avx512(size_t repeats);
+
 #endif
