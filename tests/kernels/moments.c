@@ -77,8 +77,13 @@ void check_moments(const lam_kernels *k)
     static const struct {
         float offset, spread;
         const char *what;
-    } data[] = {{0.1f, 1.0f, "ordinary"},      {1e4f, 1.0f, "offset 1e4"}, {1e4f, 0.0f, "equal"},
-                {0.0f, 1e-12f, "tiny"},        {0.0f, 1e-39f, "denormal"}, {0.0f, 1e30f, "huge"},
+    } data[] = {{0.1f, 1.0f, "ordinary"},
+                {1e4f, 1.0f, "offset 1e4"},
+                {1e4f, 0.0f, "equal"},
+                {0.0f, 1e-12f, "tiny"},
+                {0.0f, 1e-10f, "fourth powers are denormal"},
+                {0.0f, 1e-39f, "denormal"},
+                {0.0f, 1e30f, "huge"},
                 {-3.0f, 0.01f, "small spread"}};
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
