@@ -147,7 +147,7 @@ def suspended(out):
     """Many requests wait in the queue, some clients have left, then the stop."""
     with lamina.Server("--workers", 1, "--stop-timeout-ms", int(8000 * S)) as server:
         facts = lamina.Facts(server)
-        body = body_of(facts, 8, 128)
+        body = body_of(facts, 4, 64)
         conns = []
         for i in range(30):
             c = wire.Conn(server.port, 30 * S)
