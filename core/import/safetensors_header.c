@@ -112,6 +112,7 @@ static bool read_escape(reader *r, char **out)
 /* A string, decoded in place. The text as a whole is known to be UTF-8. */
 static lam_status read_string(reader *r, text *out)
 {
+    *out = (text){0};
     if (!take(r, '"')) return syntax(r, "a string is expected");
     char *w = r->p;
     out->s = w;

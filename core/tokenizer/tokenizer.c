@@ -144,8 +144,7 @@ static lam_status tokenize(const lam_tokenizer *t, const lam__text texts[2], boo
     return LAM_OK;
 }
 
-// NOLINTNEXTLINE(readability-function-size): the header's ten parameters are one call's inputs and
-// outputs
+// NOLINTNEXTLINE(readability-function-size): ten parameters, one call's inputs and outputs
 lam_status lam_tokenize(const lam_tokenizer *t, const char *text, size_t text_bytes,
                         const char *pair, size_t pair_bytes, const lam_tokenize_opts *opts,
                         bool want_offsets, lam_arena *arena, lam_encoding *out, lam_err *err)

@@ -225,9 +225,10 @@ static size_t from_hex(const char *hex, char *out)
 {
     size_t n = 0;
     for (; hex[2 * n]; n++) {
-        unsigned byte;
-        if (sscanf(hex + 2 * n, "%2x", &byte) != 1) abort();
-        out[n] = (char)byte;
+        const char digits[3] = {hex[2 * n], hex[2 * n + 1]};
+        char *end;
+        out[n] = (char)strtoul(digits, &end, 16);
+        if (end != digits + 2) abort();
     }
     return n;
 }

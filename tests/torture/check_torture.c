@@ -18,6 +18,7 @@
 /* ---- The door ----------------------------------------------------------------------------------
  */
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are those that the linker asks for
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *p, size_t bytes);
@@ -57,6 +58,8 @@ void *__wrap_realloc(void *p, size_t bytes)
 {
     return passes() ? __real_realloc(p, bytes) : NULL;
 }
+
+// NOLINTEND(bugprone-reserved-identifier)
 
 static void arm(size_t fail_at, bool from_then_on)
 {

@@ -132,8 +132,10 @@ static unsigned long long line_value(const api_buffer *b, const char *name)
 {
     const char *at = memmem(b->data, b->size, name, strlen(name));
     cr_assert_not_null(at, "no line %s", name);
-    unsigned long long v = 0;
-    cr_assert_eq(sscanf(at + strlen(name), " %llu", &v), 1);
+    const char *from = at + strlen(name);
+    char *end;
+    const unsigned long long v = strtoull(from, &end, 10);
+    cr_assert_gt(end - from, 0, "%s has no number", name);
     return v;
 }
 
