@@ -177,7 +177,7 @@ uninstall: ## remove what install put there
 
 # ---- Tests -----------------------------------------------------------------------------------------
 
-.PHONY: test check check-avx512 fuzz bench bench-compare cover
+.PHONY: test test-tsan check check-avx512 fuzz bench bench-compare cover
 test: test-deps model ## run every test; ends with the line `N passed, N failed`
 	@$(MAKE) --no-print-directory tests
 	@$(MAKE) --no-print-directory VARIANT=asan tests
@@ -188,6 +188,9 @@ test: test-deps model ## run every test; ends with the line `N passed, N failed`
 test-tsan: test-deps model ## run the HTTP suites against a server under ThreadSanitizer (minutes)
 	@$(MAKE) --no-print-directory VARIANT=tsan checks all
 	@tests/run --variant tsan
+check-avx512: test-deps ## check the AVX-512 kernels on any x86-64 with AVX2, emulated by SIMDe
+	@$(MAKE) --no-print-directory VARIANT=simde build/simde/tests/check_kernels
+	build/simde/tests/check_kernels
 check: lint test ## what .ci/run calls: lint, then test
 
 T ?=
