@@ -139,6 +139,9 @@ typedef struct lam_stats_opts {
     const bool *layers;    /* [L] which layers, or NULL for all */
     const bool *sites;     /* [LAM_SITE_COUNT] which sites, or NULL for all that exist */
     size_t per_item;       /* number of items whose own numbers are kept, 0 for none */
+    /* Level full: */
+    size_t max_rows;     /* what the rows of all items add up to, at most */
+    bool skip_attention; /* without entropy and sink, which take a pass of their own */
 } lam_stats_opts;
 
 /* Bytes that lam_stats_new will take from the arena. */
@@ -169,5 +172,18 @@ typedef struct lam_site_stats {
 bool lam_stats_read(const lam_stats *s, size_t layer, lam_site site, lam_site_stats *out);
 bool lam_stats_read_item(const lam_stats *s, size_t item, size_t layer, lam_site site,
                          lam_site_stats *out);
+
+/* What level full adds to a layer; NaN as above. */
+typedef struct lam_layer_stats {
+    double values[LAM_LAYER_VALUE_COUNT];
+    size_t heads;
+    const double *head_values[LAM_HEAD_VALUE_COUNT]; /* [heads] each, until the next read */
+} lam_layer_stats;
+
+/* False if that layer was not collected. Of the whole request only once all its items have run, by
+ * one thread at a time: the participation ratio is computed here. */
+bool lam_stats_read_layer(const lam_stats *s, size_t layer, lam_layer_stats *out);
+bool lam_stats_read_item_layer(const lam_stats *s, size_t item, size_t layer,
+                               lam_layer_stats *out);
 
 #endif

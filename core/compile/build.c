@@ -115,6 +115,20 @@ static void tap(builder *b, size_t layer, lam_site site, lam_buf in)
          (lam_op){.kind = LAM_OP_TAP, .layer = layer, .site = site, .in = in, .out = LAM_BUF_NONE});
 }
 
+/* `other` may be LAM_BUF_NONE. */
+static void measure(builder *b, size_t layer, lam_measure what, lam_buf in, lam_buf other)
+{
+    lam_op op = {.kind = LAM_OP_MEASURE,
+                 .layer = layer,
+                 .site = LAM_SITE_COUNT,
+                 .in = in,
+                 .out = LAM_BUF_NONE};
+    op.u.measure.what = what;
+    op.u.measure.other = other;
+    op.u.measure.scale = 1.0f;
+    emit(b, op);
+}
+
 static void state(builder *b, size_t index, lam_buf in)
 {
     lam_op op = {.kind = LAM_OP_STATE,
@@ -145,6 +159,20 @@ static lam_buf embedding(builder *b)
                 sum);
 }
 
+/* The rows of the attention matrix, which the op itself does not keep. */
+static void measure_attention(builder *b, const lam_op *attention)
+{
+    lam_op op = {.kind = LAM_OP_MEASURE,
+                 .layer = attention->layer,
+                 .site = LAM_SITE_COUNT,
+                 .in = attention->in,
+                 .out = LAM_BUF_NONE};
+    op.u.measure.what = LAM_MEASURE_ATTENTION;
+    op.u.measure.other = LAM_BUF_NONE;
+    op.u.measure.attention = attention->u.attention;
+    emit(b, op);
+}
+
 /* A(x): self-attention without its residual. */
 static lam_buf attention(builder *b, size_t layer, lam_buf x)
 {
@@ -162,6 +190,7 @@ static lam_buf attention(builder *b, size_t layer, lam_buf x)
     op.u.attention.heads = h->heads;
     op.u.attention.head_width = head_width;
     op.u.attention.scale = (float)(1.0 / sqrt((double)head_width));
+    measure_attention(b, &op);
     emit(b, op);
     return linear(b, layer, LAM_SITE_ATTENTION, out, 1, h->width, h->width, context);
 }
@@ -173,6 +202,7 @@ static lam_buf feed_forward(builder *b, size_t layer, lam_buf u)
     static const lam_module out[] = {LAM_MODULE_FFN_OUT};
     const lam_hparams *h = b->h;
     const lam_buf wide = linear(b, layer, LAM_SITE_COUNT, in, 1, h->ffn_width, h->width, u);
+    measure(b, layer, LAM_MEASURE_ACTIVATION, wide, LAM_BUF_NONE);
     const lam_buf active = new_buf(b, h->ffn_width);
     lam_op op = {
         .kind = LAM_OP_ACTIVATE, .layer = layer, .site = LAM_SITE_COUNT, .in = wide, .out = active};
@@ -185,10 +215,14 @@ static lam_buf feed_forward(builder *b, size_t layer, lam_buf u)
 static lam_buf layer_post(builder *b, size_t i, lam_buf x)
 {
     const lam_hparams *h = b->h;
-    const lam_buf s = add(b, i, attention(b, i, x), x);
+    const lam_buf a = attention(b, i, x);
+    measure(b, i, LAM_MEASURE_ATTENTION_BRANCH, a, x);
+    const lam_buf s = add(b, i, a, x);
     const lam_buf u =
         norm(b, i, LAM_SITE_ATTENTION_NORM, LAM_MODULE_ATTENTION_NORM, h->attention_norm, s);
-    const lam_buf t = add(b, i, feed_forward(b, i, u), u);
+    const lam_buf f = feed_forward(b, i, u);
+    measure(b, i, LAM_MEASURE_FFN_BRANCH, f, u);
+    const lam_buf t = add(b, i, f, u);
     return norm(b, i, LAM_SITE_FFN_NORM, LAM_MODULE_FFN_NORM, h->ffn_norm, t);
 }
 
@@ -199,7 +233,9 @@ lam_status lam__build(lam_program *p, const lam_hparams *h, lam_arena *arena, la
     tap(&b, LAM_LAYER_NONE, LAM_SITE_EMBEDDING, x);
     state(&b, 0, x);
     for (size_t i = 0; i < h->layers; i++) {
+        const lam_buf before = x;
         x = layer_post(&b, i, x);
+        measure(&b, i, LAM_MEASURE_LAYER, before, x);
         tap(&b, i, LAM_SITE_OUTPUT, x);
         if (i + 1 == h->layers) tap(&b, LAM_LAYER_NONE, LAM_SITE_FINAL, x);
         state(&b, i + 1, x);

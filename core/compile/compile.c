@@ -61,9 +61,11 @@ static lam_status compile(lam_model *m, const lam_parts *parts, const lam_open_o
     m->hparams = parts->hparams;
     lam__kernels_init(&m->kernels, opts->isa);
     LAM_TRY(lam__build(p, &m->hparams, &m->arena, err));
-    if (opts->fuse) lam__fuse(p);
     LAM_TRY(lam__number_taps(p, m->hparams.layers, &m->arena, err));
+    LAM_TRY(lam__part_measured(p, &m->arena, err));
+    if (opts->fuse) lam__fuse(p);
     lam__plan(p);
+    lam__plan(p->measured);
     LAM_TRY(copy_prompts(m, parts, err));
     LAM_TRY(lam__pack(p, &m->hparams, parts->weights, err));
     fill_info(m, parts);

@@ -1,4 +1,5 @@
-/* The steps of lam_compile, in order: build, fuse, number the taps, plan memory, pack. */
+/* The steps of lam_compile, in order: build, number the taps, part the measured list from the plain
+ * one, fuse that, plan the memory of both, pack. */
 #ifndef LAM_COMPILE_PASSES_H
 #define LAM_COMPILE_PASSES_H
 
@@ -8,12 +9,15 @@
  * arena's. */
 lam_status lam__build(lam_program *p, const lam_hparams *h, lam_arena *arena, lam_err *err);
 
-/* Merges activations and residual additions into the linear op before them. The same bits: a
+/* Of a list without MEASURE ops: merges activations and residual additions into the linear op before them. The same bits: a
  * linear's epilogue does them in the order of the separate ops. */
 void lam__fuse(lam_program *p);
 
 /* Gives each site its slot of statistics; sites that are one tensor share it. */
 lam_status lam__number_taps(lam_program *p, size_t layers, lam_arena *arena, lam_err *err);
+
+/* p->measured becomes a copy of the list; p itself loses its MEASURE ops. */
+lam_status lam__part_measured(lam_program *p, lam_arena *arena, lam_err *err);
 
 /* Lifetimes -> places of the buffers in a row of the arena. */
 void lam__plan(lam_program *p);

@@ -11,6 +11,7 @@ static lam_buf second_input(const lam_op *op)
 {
     if (op->kind == LAM_OP_ADD) return op->u.add.other;
     if (op->kind == LAM_OP_LINEAR) return op->u.linear.residual;
+    if (op->kind == LAM_OP_MEASURE) return op->u.measure.other;
     return LAM_BUF_NONE;
 }
 
@@ -37,6 +38,7 @@ static lam_buf overwritable(const lam_op *op)
     case LAM_OP_EMBED:
     case LAM_OP_ATTENTION:
     case LAM_OP_TAP:
+    case LAM_OP_MEASURE:
     case LAM_OP_STATE:
     case LAM_OP_COUNT:
         break;

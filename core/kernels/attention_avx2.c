@@ -1,3 +1,5 @@
+#include <math.h>
+
 #include "core/kernels/isa.h"
 
 /* In this order: vectors, what is made of them, the kernels. */

@@ -52,3 +52,35 @@ void lam__attention_ref(const lam_attention *a, const float *q, const float *k, 
         }
     }
 }
+
+/* Adds one query to the sums. With s = scale (score - largest): entropy = ln sum e^s - sum s e^s /
+ * sum e^s. */
+static void add_query(const float *scores, size_t n, float scale, lam_attention_sums *out)
+{
+    double max = (double)scores[0], sum = 0.0, weighted = 0.0;
+    for (size_t i = 1; i < n; i++)
+        max = (double)scores[i] > max ? (double)scores[i] : max;
+    for (size_t i = 0; i < n; i++) {
+        const double s = (double)scale * ((double)scores[i] - max), e = exp(s);
+        sum += e;
+        if (e != 0.0) weighted += s * e;
+    }
+    if (!isfinite(sum)) return;
+    out->entropy += log(sum) - weighted / sum;
+    out->sink += exp((double)scale * ((double)scores[0] - max)) / sum;
+    out->queries++;
+}
+
+void lam__attention_sums_ref(const lam_attention *a, const float *q, const float *k, size_t stride,
+                             size_t tokens, lam_attention_sums *sums, float *scratch)
+{
+    const size_t d = a->head_width;
+    for (size_t h = 0; h < a->heads; h++) {
+        sums[h] = (lam_attention_sums){0};
+        for (size_t t = 0; t < tokens; t++) {
+            for (size_t s = 0; s < tokens; s++)
+                scratch[s] = dot(q + t * stride + h * d, k + s * stride + h * d, d);
+            add_query(scratch, tokens, a->scale, &sums[h]);
+        }
+    }
+}

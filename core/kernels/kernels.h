@@ -43,6 +43,24 @@ typedef struct lam_attention {
     float scale;
 } lam_attention;
 
+/* Of the rows of the attention matrix of one head: sums over the queries. A query whose scores are
+ * not finite is left out. */
+typedef struct lam_attention_sums {
+    double entropy; /* -sum A ln A, nats */
+    double sink;    /* A of the first key */
+    uint64_t queries;
+} lam_attention_sums;
+
+/* Inner products of a row x with a row y. xx or yy is not finite if and only if that row has a
+ * value that is not. */
+typedef struct lam_row_products {
+    double xx, yy, xy;
+} lam_row_products;
+
+typedef struct lam_tail_counts {
+    uint64_t finite, below, above; /* of the finite values */
+} lam_tail_counts;
+
 /* The mean and variance norms over a row: y = gain * (x - mean) / sqrt(variance + eps) + bias */
 typedef struct lam_layer_norm {
     const float *gain; /* [stride(width)] */
@@ -102,6 +120,30 @@ typedef struct lam_kernels {
      * merged row after row in double. */
     void (*moments)(const float *x, size_t stride, size_t rows, size_t width, lam_moments *out,
                     double *channel_squares);
+
+    /* What `attention` computes on its way and does not keep: sums [heads], overwritten. The same
+     * scratch. */
+    void (*attention_sums)(const lam_attention *a, const float *q, const float *k, size_t stride,
+                           size_t tokens, lam_attention_sums *sums, float *scratch);
+
+    /* Row by row: out [rows]. In float32, in double where that leaves its range. */
+    void (*products)(const float *x, size_t x_stride, const float *y, size_t y_stride, size_t rows,
+                     size_t width, lam_row_products *out);
+
+    /* sums += scale[r] * x[r], a product in float32 and a sum in double. Rows of scale 0 are left
+     * out, whatever they hold. sums [stride(width)]: the padding may be written; that of x is not
+     * read. */
+    void (*add_scaled)(const float *x, size_t stride, size_t rows, size_t width, const float *scale,
+                       double *sums);
+
+    /* y = (x - high) - low for each row; high + low [stride(width)] is a mean in two floats. No
+     * padding of x or y is touched: rows may stand side by side. */
+    void (*centre)(const float *x, size_t x_stride, size_t rows, size_t width, const float *high,
+                   const float *low, float *y, size_t y_stride);
+
+    /* Counts values < low and > high, low < high. */
+    void (*tail_counts)(const float *x, size_t stride, size_t rows, size_t width, float low,
+                        float high, lam_tail_counts *out);
 } lam_kernels;
 
 /* Fills the table: the reference first, then each instruction set up to `highest` overwrites what

@@ -15,4 +15,11 @@ float lam__activate_one_ref(lam_activation act, float x);
  * range in which float32 powers are exact enough: two passes in double. */
 lam_moments lam__moments_row_exact(const float *x, size_t width);
 
+/* In double: what all products kernels do with rows that leave the range of float32 sums. */
+lam_row_products lam__products_row_exact(const float *x, const float *y, size_t width);
+
+/* What all tail_counts kernels do with a row that has non-finite values: added to *out. */
+void lam__tail_counts_row_exact(const float *x, size_t width, float low, float high,
+                                lam_tail_counts *out);
+
 #endif

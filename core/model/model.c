@@ -30,6 +30,11 @@ const lam_program *lam_model_program(const lam_model *m)
     return &m->program;
 }
 
+const lam_kernels *lam_model_kernels(const lam_model *m)
+{
+    return &m->kernels;
+}
+
 const lam_hparams *lam_model_hparams(const lam_model *m)
 {
     return &m->hparams;

@@ -9,6 +9,8 @@ static const char *const pool_names[] = {LAM_POOL_MAP(TEXT_ROW)};
 static const char *const activation_names[] = {LAM_ACTIVATION_MAP(TEXT_ROW)};
 static const char *const stats_level_names[] = {LAM_STATS_LEVEL_MAP(TEXT_ROW)};
 static const char *const site_names[] = {LAM_SITE_MAP(TEXT_ROW)};
+static const char *const layer_value_names[] = {LAM_LAYER_VALUE_MAP(TEXT_ROW)};
+static const char *const head_value_names[] = {LAM_HEAD_VALUE_MAP(TEXT_ROW)};
 
 /* What other programs call the poolings. */
 static const struct {
@@ -60,6 +62,16 @@ const char *lam_stats_level_name(lam_stats_level v)
 const char *lam_site_name(lam_site v)
 {
     return site_names[v];
+}
+
+const char *lam_layer_value_name(lam_layer_value v)
+{
+    return layer_value_names[v];
+}
+
+const char *lam_head_value_name(lam_head_value v)
+{
+    return head_value_names[v];
 }
 
 bool lam_isa_parse(const char *s, size_t n, lam_isa *out)

@@ -45,6 +45,19 @@
     X(OUTPUT, "output")                               \
     X(FINAL, "final")
 
+/* What level full adds to a layer: one number, and one a head. */
+#define LAM_LAYER_VALUE_MAP(X)                          \
+    X(TOKEN_SIMILARITY, "token_similarity")             \
+    X(LAYER_COSINE, "layer_cosine")                     \
+    X(PARTICIPATION_RATIO, "participation_ratio")       \
+    X(ATTENTION_BRANCH_RATIO, "attention_branch_ratio") \
+    X(FFN_BRANCH_RATIO, "ffn_branch_ratio")             \
+    X(GELU_NEGATIVE, "gelu_negative")                   \
+    X(GELU_POSITIVE, "gelu_positive")
+#define LAM_HEAD_VALUE_MAP(X) X(ENTROPY, "attention_entropy") X(SINK, "attention_sink")
+
+#define LAM_ENUM_ROW_LAYER_VALUE(name, text) LAM_LAYER_##name,
+#define LAM_ENUM_ROW_HEAD_VALUE(name, text)  LAM_HEAD_##name,
 #define LAM_ENUM_ROW_ISA(name, text)        LAM_ISA_##name,
 #define LAM_ENUM_ROW_POOL(name, text)       LAM_POOL_##name,
 #define LAM_ENUM_ROW_ACTIVATION(name, text) LAM_ACTIVATION_##name,
@@ -60,6 +73,12 @@ typedef enum lam_stats_level {
     LAM_STATS_LEVEL_MAP(LAM_ENUM_ROW_STATS) LAM_STATS_LEVEL_COUNT
 } lam_stats_level;
 typedef enum lam_site { LAM_SITE_MAP(LAM_ENUM_ROW_SITE) LAM_SITE_COUNT } lam_site;
+typedef enum lam_layer_value {
+    LAM_LAYER_VALUE_MAP(LAM_ENUM_ROW_LAYER_VALUE) LAM_LAYER_VALUE_COUNT
+} lam_layer_value;
+typedef enum lam_head_value {
+    LAM_HEAD_VALUE_MAP(LAM_ENUM_ROW_HEAD_VALUE) LAM_HEAD_VALUE_COUNT
+} lam_head_value;
 
 /* The layer of sites that belong to none: embedding and final. */
 #define LAM_LAYER_NONE SIZE_MAX
@@ -69,6 +88,8 @@ const char *lam_pool_name(lam_pool v);
 const char *lam_activation_name(lam_activation v);
 const char *lam_stats_level_name(lam_stats_level v);
 const char *lam_site_name(lam_site v);
+const char *lam_layer_value_name(lam_layer_value v);
+const char *lam_head_value_name(lam_head_value v);
 
 /* Exact, case-sensitive; false leaves *out alone. lam_pool_parse also takes the spellings of other
  * programs: last_token, lasttoken, weightedmean, mean_sqrt_len_tokens, mean_tokens, max_tokens,

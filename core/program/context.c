@@ -37,7 +37,9 @@ static size_t attention_floats(const lam_model *m)
 static void lay_out(lam_ctx *c, layout *l, const lam_model *m, size_t max_rows)
 {
     const lam_program *p = &m->program;
-    c->rows = piece(l, max_rows, p->row_floats, sizeof *c->rows);
+    const size_t measured = p->measured->row_floats;
+    const size_t row_floats = p->row_floats > measured ? p->row_floats : measured;
+    c->rows = piece(l, max_rows, row_floats, sizeof *c->rows);
     c->tap = piece(l, max_rows, lam_row_stride(p->tap_width), sizeof *c->tap);
     c->attention = piece(l, attention_floats(m), 1, sizeof *c->attention);
     c->ids = piece(l, max_rows, 1, sizeof *c->ids);

@@ -21,7 +21,7 @@ struct lam_ctx {
     const lam_model *model;
     size_t max_rows;
     lam_block block; /* everything below lies in it */
-    float *rows;     /* [max_rows, program.row_floats], buffer by buffer */
+    float *rows;     /* [max_rows, row_floats of the wider list], buffer by buffer */
     float *tap; /* [max_rows, stride(program.tap_width)] a linear's result before its residual */
     float *attention;                 /* scratch of the attention kernel */
     int32_t *ids, *positions, *types; /* [max_rows] */
@@ -29,7 +29,8 @@ struct lam_ctx {
 
     /* the batch at hand */
     size_t row_count, sequence_count;
-    bool any_stats;
+    bool any_stats, any_full;
+    const lam_program *program; /* the list that runs: plain or measured */
     lam_fault *probe; /* looking for the first fault of a batch of one item; else NULL */
 };
 

@@ -1,5 +1,6 @@
 /* Items -> batches of packed rows -> vectors. */
 #include "core/program/context.h"
+#include "core/stats/stats.h"
 
 /* Appends the rows that are not masked. Positions are those of the row as sent. */
 static void append(lam_ctx *c, lam_item *item)
@@ -14,13 +15,14 @@ static void append(lam_ctx *c, lam_item *item)
         c->types[row] = item->types ? item->types[t] : 0;
     }
     if (item->stats) c->any_stats = true;
+    if (item->stats && lam__stats_layers(item->stats)) c->any_full = true;
 }
 
 /* Takes whole items from the front as long as they fit; returns how many. */
 static size_t fill(lam_ctx *c, lam_item *items, size_t count)
 {
     c->row_count = c->sequence_count = 0;
-    c->any_stats = false;
+    c->any_stats = c->any_full = false;
     size_t taken = 0;
     while (taken < count && c->row_count + items[taken].rows <= c->max_rows)
         append(c, &items[taken++]);

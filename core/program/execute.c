@@ -23,7 +23,7 @@ const char *lam_op_name(lam_op_kind kind)
 
 static matrix matrix_of(const lam_ctx *c, lam_buf buf)
 {
-    const lam_buf_info *b = &c->model->program.bufs[buf];
+    const lam_buf_info *b = &c->program->bufs[buf];
     return (matrix){c->rows + b->row_offset * c->max_rows, lam_row_stride(b->width), b->width};
 }
 
@@ -166,6 +166,28 @@ static void run_state(const lam_ctx *c, const lam_op *op)
     }
 }
 
+static void run_measure(lam_ctx *c, const lam_op *op)
+{
+    const bool pair = op->u.measure.other != LAM_BUF_NONE;
+    const matrix x = matrix_of(c, op->in), y = pair ? matrix_of(c, op->u.measure.other) : x;
+    lam_measured m = {.what = op->u.measure.what,
+                      .x_stride = x.stride,
+                      .width = x.width,
+                      .y_stride = y.stride,
+                      .scale = op->u.measure.scale,
+                      .attention = &op->u.measure.attention,
+                      .scratch = c->attention};
+    for (size_t i = 0; i < c->sequence_count; i++) {
+        const lam_sequence *s = &c->sequences[i];
+        lam_layers *full = s->item->stats ? lam__stats_layers(s->item->stats) : NULL;
+        if (!full || !lam__layers_collects(full, op->layer, m.what)) continue;
+        m.rows = s->rows;
+        m.x = x.data + s->first * x.stride;
+        m.y = y.data + s->first * y.stride;
+        lam__layers_add(full, s->item->index, op->layer, &m);
+    }
+}
+
 static void run_op(lam_ctx *c, const lam_op *op)
 {
     switch (op->kind) {
@@ -191,6 +213,9 @@ static void run_op(lam_ctx *c, const lam_op *op)
     case LAM_OP_STATE:
         run_state(c, op);
         break;
+    case LAM_OP_MEASURE:
+        run_measure(c, op);
+        return;
     case LAM_OP_TAP:
     case LAM_OP_COUNT:
         break;
@@ -212,8 +237,9 @@ static size_t last_state(const lam_ctx *c)
 
 lam_status lam__execute(lam_ctx *c, const lam_stop *stop)
 {
-    const lam_program *p = &c->model->program;
+    const lam_program *p = c->any_full ? c->model->program.measured : &c->model->program;
     const size_t last = c->any_stats || c->probe ? SIZE_MAX : last_state(c);
+    c->program = p;
     for (size_t i = 0; i < p->op_count; i++) {
         const lam_op *op = &p->ops[i];
         if (stop && stop->asked(stop->arg)) return LAM_E_CANCELLED;

@@ -27,11 +27,24 @@ typedef struct lam_buf_info {
     X(ADD, "add")             /* out = in + scale * other */                              \
     X(ACTIVATE, "activate")   /* out = act(in) */                                         \
     X(TAP, "tap")             /* statistics of in; computes nothing */                    \
+    X(MEASURE, "measure")     /* level full of in, and other; computes nothing */         \
     X(STATE, "state")         /* in is the state after `index` layers: vectors may be taken here */
 #define LAM_ENUM_ROW_OP(name, text) LAM_OP_##name,
 typedef enum lam_op_kind { LAM_OP_MAP(LAM_ENUM_ROW_OP) LAM_OP_COUNT } lam_op_kind;
 
 const char *lam_op_name(lam_op_kind kind);
+
+/* What a MEASURE op looks at. */
+#define LAM_MEASURE_MAP(X)                                                                       \
+    X(ATTENTION, "attention rows")          /* x = [query | key | value] */                      \
+    X(ATTENTION_BRANCH, "attention branch") /* x = what is added to scale * y */                 \
+    X(FFN_BRANCH, "ffn branch")             /* the same */                                       \
+    X(ACTIVATION, "activation input")       /* x = what enters the activation */                 \
+    X(LAYER, "layer")                       /* x = the layer's input, y = its output */
+#define LAM_ENUM_ROW_MEASURE(name, text) LAM_MEASURE_##name,
+typedef enum lam_measure {
+    LAM_MEASURE_MAP(LAM_ENUM_ROW_MEASURE) LAM_MEASURE_COUNT
+} lam_measure;
 
 enum { LAM_LINEAR_PARTS = 3 };
 
@@ -70,12 +83,20 @@ typedef struct lam_op {
             float scale;
         } add;
         lam_activation activation;
+        struct {
+            lam_measure what;
+            lam_buf other; /* or LAM_BUF_NONE */
+            float scale;
+            lam_attention attention;
+        } measure;
         size_t state_index;
     } u;
 } lam_op;
 
 enum { LAM_SLOT_NONE = 0xffff };
 
+/* Two lists: what runs, and the same with MEASURE ops and nothing fused, which runs where a request
+ * of the batch wants level full. Both give each row the same bits. */
 typedef struct lam_program {
     lam_op *ops;
     size_t op_count;
@@ -90,6 +111,7 @@ typedef struct lam_program {
     size_t block_floats;
     size_t parameters; /* values in the tensors that were packed */
     lam_block block;   /* packed weights; read-only after packing */
+    struct lam_program *measured; /* its ops and bufs only; weights and slots are the same */
 } lam_program;
 
 /* The slot that holds the statistics of a site, or LAM_SLOT_NONE. Sites that are one tensor share a
@@ -104,5 +126,6 @@ static inline const float *lam_program_weight(const lam_program *p, lam_ref ref)
 /* For showing what was compiled; lives as long as the model. */
 const lam_program *lam_model_program(const lam_model *m);
 const lam_hparams *lam_model_hparams(const lam_model *m);
+const lam_kernels *lam_model_kernels(const lam_model *m);
 
 #endif

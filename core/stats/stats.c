@@ -20,6 +20,7 @@ struct lam_stats {
     double *item_squares;  /* [widest slot]: channel squares of the item at hand */
     lam_site_stats *items; /* [item_count, slot_count], or NULL */
     size_t item_count;
+    lam_layers *full; /* NULL at level summary */
 };
 
 static bool wanted(const lam_stats_opts *o, size_t layer, size_t site)
@@ -55,12 +56,13 @@ lam_status lam_stats_bytes(const lam_model *m, const lam_stats_opts *o, size_t *
 {
     const lam_program *p = lam_model_program(m);
     /* Alignment of each piece included. */
-    size_t total = sizeof(lam_stats) + 64 + (widest_slot(p) + 2) * sizeof(double);
+    size_t total = sizeof(lam_stats) + sizeof(lam_layers) + 128 + (widest_slot(p) + 2) * sizeof(double);
     for (size_t i = 0; i < p->slot_count; i++)
         total += sizeof(accumulator) + (p->slot_widths[i] + 2) * sizeof(double);
     size_t items;
     if (!lam_mul_size(o->per_item, p->slot_count * sizeof(lam_site_stats), &items) ||
-        !lam_add_size(total, items, bytes))
+        !lam_add_size(total, items, &total) ||
+        !lam_add_size(total, o->level == LAM_STATS_FULL ? lam__layers_bytes(m, o) : 0, bytes))
         return lam_fail(err, LAM_E_LIMIT, "statistics", "too many items");
     return LAM_OK;
 }
@@ -79,6 +81,10 @@ static bool allocate(lam_stats *s, lam_arena *arena, const lam_model *m, const l
         a->channel_squares = lam_arena_calloc(arena, a->width, sizeof(double));
         if (!a->channel_squares) return false;
     }
+    if (o->level == LAM_STATS_FULL) {
+        s->full = lam_arena_calloc(arena, 1, sizeof *s->full);
+        if (!s->full || !lam__layers_init(s->full, arena, m, o)) return false;
+    }
     s->item_count = o->per_item;
     if (o->per_item == 0) return true;
     size_t cells;
@@ -91,9 +97,6 @@ lam_status lam_stats_new(lam_stats **out, lam_arena *arena, const lam_model *m,
                          const lam_stats_opts *o, lam_err *err)
 {
     *out = NULL;
-    if (o->level != LAM_STATS_SUMMARY)
-        return lam_fail(err, LAM_E_UNSUPPORTED, "statistics", "level \"%s\" is not available",
-                        lam_stats_level_name(o->level));
     lam_stats *s = lam_arena_calloc(arena, 1, sizeof *s);
     if (!s) return lam_fail(err, LAM_E_NOMEM, "statistics", "out of memory");
     s->program = lam_model_program(m);
@@ -101,6 +104,11 @@ lam_status lam_stats_new(lam_stats **out, lam_arena *arena, const lam_model *m,
     if (!allocate(s, arena, m, o)) return lam_fail(err, LAM_E_NOMEM, "statistics", "out of memory");
     *out = s;
     return LAM_OK;
+}
+
+lam_layers *lam__stats_layers(lam_stats *s)
+{
+    return s->full;
 }
 
 bool lam__stats_collects(const lam_stats *s, size_t slot)
@@ -183,4 +191,14 @@ bool lam_stats_read_item(const lam_stats *s, size_t item, size_t layer, lam_site
     if (item >= s->item_count || !find_slot(s, layer, site, &slot)) return false;
     *out = s->items[item * s->program->slot_count + slot];
     return true;
+}
+
+bool lam_stats_read_layer(const lam_stats *s, size_t layer, lam_layer_stats *out)
+{
+    return s->full && lam__layers_read(s->full, layer, out);
+}
+
+bool lam_stats_read_item_layer(const lam_stats *s, size_t item, size_t layer, lam_layer_stats *out)
+{
+    return s->full && lam__layers_read_item(s->full, item, layer, out);
 }

@@ -4,6 +4,10 @@
 
 #include "core/kernels/kernels.h"
 #include "core/lamina.h"
+#include "core/stats/layer.h"
+
+/* What level full adds to the layers; NULL at level summary. */
+lam_layers *lam__stats_layers(lam_stats *s);
 
 /* Whether anything is kept for a slot (program.h). */
 bool lam__stats_collects(const lam_stats *s, size_t slot);

@@ -59,6 +59,7 @@ static op_cost cost_of(const lam_program *p, const lam_hparams *h, const lam_op 
     case LAM_OP_ACTIVATE:
         return (op_cost){.flops = one};
     case LAM_OP_TAP:
+    case LAM_OP_MEASURE:
     case LAM_OP_STATE:
     case LAM_OP_COUNT:
         break;
@@ -184,6 +185,7 @@ static void put_details(api_buffer *b, const lam_op *op)
         break;
     case LAM_OP_EMBED:
     case LAM_OP_TAP:
+    case LAM_OP_MEASURE:
     case LAM_OP_COUNT:
         break;
     }
@@ -352,6 +354,7 @@ static void describe_op(const lam_op *op, char *out, size_t bytes)
         break;
     case LAM_OP_EMBED:
     case LAM_OP_TAP:
+    case LAM_OP_MEASURE:
     case LAM_OP_COUNT:
         break;
     }
