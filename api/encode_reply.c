@@ -101,6 +101,30 @@ static void put_sites(api_buffer *b, const api_request *r, size_t item, size_t l
     api_buffer_put(b, "}", 1);
 }
 
+static void put_head_values(api_buffer *b, const lam_layer_stats *s, lam_head_value which)
+{
+    api_put_key(b, lam_head_value_name(which), false);
+    api_buffer_put(b, "[", 1);
+    for (size_t h = 0; h < s->heads; h++) {
+        if (h) api_buffer_put(b, ",", 1);
+        api_buffer_json_double(b, s->head_values[which][h]);
+    }
+    api_buffer_put(b, "]", 1);
+}
+
+/* What level full says of a layer. */
+static void put_layer_values(api_buffer *b, const api_request *r, size_t item, size_t layer)
+{
+    lam_layer_stats s;
+    if (!(item == WHOLE_REQUEST ? lam_stats_read_layer(r->stats, layer, &s)
+                                : lam_stats_read_item_layer(r->stats, item, layer, &s)))
+        return;
+    for (size_t i = 0; i < LAM_HEAD_VALUE_COUNT; i++)
+        put_head_values(b, &s, (lam_head_value)i);
+    for (size_t i = 0; i < LAM_LAYER_VALUE_COUNT; i++)
+        put_double(b, lam_layer_value_name((lam_layer_value)i), s.values[i]);
+}
+
 static void put_statistics(api_buffer *b, const api_request *r, size_t item)
 {
     if (!r->stats_no_layer_sites) {
@@ -116,6 +140,7 @@ static void put_statistics(api_buffer *b, const api_request *r, size_t item)
         api_buffer_json_u64(b, layer);
         api_put_key(b, "sites", false);
         put_sites(b, r, item, layer);
+        put_layer_values(b, r, item, layer);
         api_buffer_put(b, "}", 1);
     }
     api_buffer_put(b, "]", 1);

@@ -76,9 +76,7 @@ static bool read_statistics(api_draft *d, const char *name)
     if (!api_read_choice(d, api_place_field(name), levels, LAM_STATS_LEVEL_COUNT, &which))
         return false;
     d->level = (lam_stats_level)which;
-    if (d->level != LAM_STATS_FULL) return true;
-    return api_refuse(d, API_CODE_UNSUPPORTED, api_place_field(name),
-                      "this version has the levels none and summary");
+    return true;
 }
 
 static bool read_layers(api_draft *d, const char *name)

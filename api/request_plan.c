@@ -167,6 +167,7 @@ static bool plan_statistics(api_draft *d, api_request *out)
         .layers = layers,
         .sites = out->stats_sites,
         .per_item = d->per_item ? out->input_count : 0,
+        .max_rows = out->rows,
     };
     size_t bytes;
     lam_err err;
@@ -431,6 +432,7 @@ static uint64_t reply_bound(const api_request *r, const lam_model_info *info)
         ITEM_ERROR = 1024,
         LAYER = 64,
         SITE = 1024,
+        VALUE = 64, /* of level full, name included */
         FLOAT = 18,
         VECTOR = 8,
     };
@@ -445,7 +447,9 @@ static uint64_t reply_bound(const api_request *r, const lam_model_info *info)
         sites += (!r->stats_sites || r->stats_sites[s]) &&
                  model_has_site(r->model->model, info, (lam_site)s);
     const uint64_t layers = r->stats_layers ? r->stats_layer_count : info->layers;
-    const uint64_t whole = (layers + 1) * (LAYER + sites * SITE);
+    const uint64_t values = LAM_LAYER_VALUE_COUNT + LAM_HEAD_VALUE_COUNT * (info->heads + 1);
+    const uint64_t full = r->level == LAM_STATS_FULL ? values * VALUE : 0;
+    const uint64_t whole = (layers + 1) * (LAYER + sites * SITE + full);
     return total + whole * (1 + (r->per_item ? r->input_count : 0));
 }
 

@@ -283,6 +283,53 @@ static void check_sites(run *r, const lam_stats *stats, size_t item, size_t laye
     }
 }
 
+/* Shares of values may be off by two of them that rounding moves over the edge. */
+static bool value_agrees(const run *r, lam_layer_value which, double got, double want, size_t rows)
+{
+    const bool is_share = which == LAM_LAYER_GELU_NEGATIVE || which == LAM_LAYER_GELU_POSITIVE;
+    const double values = (double)(rows * lam_model_get_info(r->model)->ffn_width);
+    return near(got, want, 2e-5 * fabs(want) + (is_share ? 2.0 / values : 0.0));
+}
+
+static size_t rows_of(const run *r, size_t item)
+{
+    size_t rows = 0;
+    for (size_t i = 0; i < r->count; i++)
+        if (item == SIZE_MAX || item == i) rows += r->items[i].rows;
+    return rows;
+}
+
+/* What level full says of a layer, where the references have it. */
+static void check_layer(run *r, const lam_stats *stats, size_t item, size_t layer,
+                        const json_t *want)
+{
+    lam_layer_stats got = {0};
+    if (!json_object_get(want, "layer_cosine")) return;
+    const bool there = item == SIZE_MAX ? lam_stats_read_layer(stats, layer, &got)
+                                        : lam_stats_read_item_layer(stats, item, layer, &got);
+    if (!check(&r->tally, there, "%s/%s: level full, layer %zu", r->name, r->request_name, layer))
+        return;
+    for (int i = 0; i < LAM_LAYER_VALUE_COUNT; i++) {
+        const char *name = lam_layer_value_name((lam_layer_value)i);
+        const double value = field(want, name);
+        check(&r->tally,
+              value_agrees(r, (lam_layer_value)i, got.values[i], value, rows_of(r, item)),
+              "%s/%s %s: layer %zu, item %zd: %s is %.9g, not %.9g", r->name, r->request_name,
+              lam_isa_name(r->isa), layer, (ssize_t)item, name, got.values[i], value);
+    }
+    for (int i = 0; i < LAM_HEAD_VALUE_COUNT; i++) {
+        const char *name = lam_head_value_name((lam_head_value)i);
+        const json_t *list = json_object_get(want, name);
+        bool ok = json_array_size(list) == got.heads;
+        for (size_t h = 0; ok && h < got.heads; h++) {
+            const double value = json_number_value(json_array_get(list, h));
+            ok = near(got.head_values[i][h], value, 2e-5 * fabs(value));
+        }
+        check(&r->tally, ok, "%s/%s %s: layer %zu, item %zd: %s", r->name, r->request_name,
+              lam_isa_name(r->isa), layer, (ssize_t)item, name);
+    }
+}
+
 static void check_all_sites(run *r, const lam_stats *stats, size_t item, const json_t *want)
 {
     size_t i;
@@ -292,6 +339,7 @@ static void check_all_sites(run *r, const lam_stats *stats, size_t item, const j
     {
         const size_t number = (size_t)json_integer_value(json_object_get(layer, "layer"));
         check_sites(r, stats, item, number, json_object_get(layer, "sites"));
+        check_layer(r, stats, item, number, layer);
     }
 }
 
@@ -299,7 +347,9 @@ static void check_statistics(run *r)
 {
     const json_t *want = json_object_get(r->request, "statistics");
     const json_t *per_item = json_object_get(r->request, "statistics_per_item");
-    const lam_stats_opts o = {.level = LAM_STATS_SUMMARY, .per_item = json_array_size(per_item)};
+    const lam_stats_opts o = {.level = LAM_STATS_FULL,
+                              .per_item = json_array_size(per_item),
+                              .max_rows = rows_of(r, SIZE_MAX)};
     lam_encode_opts opts = lam_encode_opts_default(r->model);
     lam_arena arena;
     lam_stats *stats = NULL;

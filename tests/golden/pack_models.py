@@ -11,7 +11,6 @@ import sys
 FAMILIES = ["bert", "bert-gelu-new", "bert-relu", "bert-silu", "bert-gelu-tanh", "bert-f16", "bert-bf16", "bert-sharded", "bert-v4",
             "st-mean-prompts-new", "st-mean-prompts-old", "st-lasttoken-new", "st-lasttoken-old"]
 REFUSED = ["st-cls-dense-new", "st-noprompt-pool-old"]
-KEEP = {"sites", "layers", "layer"}
 
 
 def load(path):
@@ -38,21 +37,11 @@ def pack_expected(source, target, wanted):
     save(target, {k: v for k, v in entries.items() if wanted(k.split("/")[1])}, data)
 
 
-def slim(statistics):
-    """Only the sites: the numbers of level full belong to other tests."""
-    return {k: [{j: w for j, w in layer.items() if j in KEEP} for layer in v] if k == "layers" else v
-            for k, v in statistics.items() if k in KEEP}
-
-
 def pack_cases(source, target):
     with open(source) as f:
         cases = json.load(f)
     for r in cases["requests"]:
         r.pop("texts", None)
-        if "statistics" in r:
-            r["statistics"] = slim(r["statistics"])
-        if "statistics_per_item" in r:
-            r["statistics_per_item"] = [slim(s) for s in r["statistics_per_item"]]
     with open(target, "w") as f:
         json.dump(cases, f, separators=(",", ":"))
         f.write("\n")

@@ -326,6 +326,7 @@ static void check_isa(const lam_kernels *k)
     check_embed_and_add(k, 33);
     check_embed_and_add(k, 384);
     check_moments(k);
+    check_measures(k);
 }
 
 int main(int argc, char **argv)
