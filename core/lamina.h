@@ -183,7 +183,6 @@ typedef struct lam_layer_stats {
 /* False if that layer was not collected. Of the whole request only once all its items have run, by
  * one thread at a time: the participation ratio is computed here. */
 bool lam_stats_read_layer(const lam_stats *s, size_t layer, lam_layer_stats *out);
-bool lam_stats_read_item_layer(const lam_stats *s, size_t item, size_t layer,
-                               lam_layer_stats *out);
+bool lam_stats_read_item_layer(const lam_stats *s, size_t item, size_t layer, lam_layer_stats *out);
 
 #endif

@@ -9,8 +9,8 @@
  * arena's. */
 lam_status lam__build(lam_program *p, const lam_hparams *h, lam_arena *arena, lam_err *err);
 
-/* Of a list without MEASURE ops: merges activations and residual additions into the linear op before them. The same bits: a
- * linear's epilogue does them in the order of the separate ops. */
+/* Of a list without MEASURE ops: merges activations and residual additions into the linear op
+ * before them. The same bits: a linear's epilogue does them in the order of the separate ops. */
 void lam__fuse(lam_program *p);
 
 /* Gives each site its slot of statistics; sites that are one tensor share it. */

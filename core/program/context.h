@@ -31,7 +31,7 @@ struct lam_ctx {
     size_t row_count, sequence_count;
     bool any_stats, any_full;
     const lam_program *program; /* the list that runs: plain or measured */
-    lam_fault *probe; /* looking for the first fault of a batch of one item; else NULL */
+    lam_fault *probe;           /* looking for the first fault of a batch of one item; else NULL */
 };
 
 /* Runs the program over the batch. Vectors are written as their states come up. */

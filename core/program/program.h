@@ -35,16 +35,14 @@ typedef enum lam_op_kind { LAM_OP_MAP(LAM_ENUM_ROW_OP) LAM_OP_COUNT } lam_op_kin
 const char *lam_op_name(lam_op_kind kind);
 
 /* What a MEASURE op looks at. */
-#define LAM_MEASURE_MAP(X)                                                                       \
-    X(ATTENTION, "attention rows")          /* x = [query | key | value] */                      \
-    X(ATTENTION_BRANCH, "attention branch") /* x = what is added to scale * y */                 \
-    X(FFN_BRANCH, "ffn branch")             /* the same */                                       \
-    X(ACTIVATION, "activation input")       /* x = what enters the activation */                 \
+#define LAM_MEASURE_MAP(X)                                                       \
+    X(ATTENTION, "attention rows")          /* x = [query | key | value] */      \
+    X(ATTENTION_BRANCH, "attention branch") /* x = what is added to scale * y */ \
+    X(FFN_BRANCH, "ffn branch")             /* the same */                       \
+    X(ACTIVATION, "activation input")       /* x = what enters the activation */ \
     X(LAYER, "layer")                       /* x = the layer's input, y = its output */
 #define LAM_ENUM_ROW_MEASURE(name, text) LAM_MEASURE_##name,
-typedef enum lam_measure {
-    LAM_MEASURE_MAP(LAM_ENUM_ROW_MEASURE) LAM_MEASURE_COUNT
-} lam_measure;
+typedef enum lam_measure { LAM_MEASURE_MAP(LAM_ENUM_ROW_MEASURE) LAM_MEASURE_COUNT } lam_measure;
 
 enum { LAM_LINEAR_PARTS = 3 };
 
@@ -109,8 +107,8 @@ typedef struct lam_program {
     uint16_t
         *slots; /* [(layers + 1) * LAM_SITE_COUNT]: the slot of each site, see lam_program_slot */
     size_t block_floats;
-    size_t parameters; /* values in the tensors that were packed */
-    lam_block block;   /* packed weights; read-only after packing */
+    size_t parameters;            /* values in the tensors that were packed */
+    lam_block block;              /* packed weights; read-only after packing */
     struct lam_program *measured; /* its ops and bufs only; weights and slots are the same */
 } lam_program;
 

@@ -154,7 +154,8 @@ static void merge(lam_layer_sums *a, const lam_layer_sums *b, size_t heads)
     }
 }
 
-/* ---- Measures ---------------------------------------------------------------------------------- */
+/* ---- Measures ----------------------------------------------------------------------------------
+ */
 
 static void add_branch(lam_layers *f, const lam_measured *m, lam_average *to)
 {
@@ -256,7 +257,8 @@ void lam__layers_add(lam_layers *f, size_t item, size_t layer, const lam_measure
     if (item < f->item_count) merge(&f->items[item * f->layers + layer], one, f->heads);
 }
 
-/* ---- Numbers ----------------------------------------------------------------------------------- */
+/* ---- Numbers -----------------------------------------------------------------------------------
+ */
 
 static double mean(const lam_average *a)
 {

@@ -78,8 +78,8 @@ bool lam__spread_scratch_init(lam_spread_scratch *s, lam_arena *arena, size_t wi
     return !c.failed;
 }
 
-/* Rows of LAM_PANEL of a lower triangle, each as wide as its last row's diagonal, rounded up: panel b
- * begins behind 1 + 2 + ... + b squares. */
+/* Rows of LAM_PANEL of a lower triangle, each as wide as its last row's diagonal, rounded up: panel
+ * b begins behind 1 + 2 + ... + b squares. */
 static size_t panel_start(size_t b)
 {
     return b * (b + 1) / 2 * LAM_PANEL * LAM_PANEL;
@@ -113,9 +113,11 @@ bool lam__spread_init(lam_spread *p, lam_arena *arena, size_t width, size_t max_
     return !c.failed;
 }
 
-/* ---- Products of rows with rows ---------------------------------------------------------------- */
+/* ---- Products of rows with rows ----------------------------------------------------------------
+ */
 
-/* s->centred = the rows that are kept around their mean, which is left in s->sums; returns how many.
+/* s->centred = the rows that are kept around their mean, which is left in s->sums; returns how
+ * many.
  */
 static size_t centre(const lam_spread_scratch *s, const lam_kernels *k, const float *x,
                      size_t stride, size_t rows, const float *keep)
@@ -181,10 +183,8 @@ static void multiply(const lam_spread_scratch *s, const lam_kernels *k, const fl
     if (side < stride)
         memset(s->packed + (stride - LAM_PANEL) * depth, 0, LAM_PANEL * depth * sizeof(float));
     lam__pack_weight(m, side, depth, 0, s->packed);
-    lam_linear l = {.weight = s->packed,
-                    .bias = s->zeros,
-                    .k = depth,
-                    .activation = LAM_ACTIVATION_IDENTITY};
+    lam_linear l = {
+        .weight = s->packed, .bias = s->zeros, .k = depth, .activation = LAM_ACTIVATION_IDENTITY};
     for (size_t b = 0; b * LAM_PANEL < side; b++) {
         const size_t rows = lesser(side - b * LAM_PANEL, LAM_PANEL);
         l.n = (b + 1) * LAM_PANEL;
@@ -225,7 +225,8 @@ double lam__spread_of(const lam_spread_scratch *s, const lam_kernels *k, const f
     return ratio(trace, to.squares);
 }
 
-/* ---- Rows that come bit by bit ----------------------------------------------------------------- */
+/* ---- Rows that come bit by bit -----------------------------------------------------------------
+ */
 
 /* The kept rows become products. With d the distance of the means: + d d^T n_a n_b / n. */
 static void fold(lam_spread *p, const lam_spread_scratch *s, const lam_kernels *k)

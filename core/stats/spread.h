@@ -1,6 +1,6 @@
-/* The participation ratio of rows, (tr C)^2 / ||C||_F^2 for their population covariance C, without a
- * matrix [width, width] where there are fewer rows than channels: with X the centred rows, X X^T has
- * the trace and the Frobenius norm of X^T X. */
+/* The participation ratio of rows, (tr C)^2 / ||C||_F^2 for their population covariance C, without
+ * a matrix [width, width] where there are fewer rows than channels: with X the centred rows, X X^T
+ * has the trace and the Frobenius norm of X^T X. */
 #ifndef LAM_STATS_SPREAD_H
 #define LAM_STATS_SPREAD_H
 
@@ -25,14 +25,14 @@ size_t lam__spread_scratch_bytes(size_t width, size_t max_rows);
 bool lam__spread_scratch_init(lam_spread_scratch *s, lam_arena *arena, size_t width,
                               size_t max_rows);
 
-/* Of the rows whose keep is not 0, which are finite; rows <= max_rows. NaN for fewer than two or where
- * all are equal. */
+/* Of the rows whose keep is not 0, which are finite; rows <= max_rows. NaN for fewer than two or
+ * where all are equal. */
 double lam__spread_of(const lam_spread_scratch *s, const lam_kernels *k, const float *x,
                       size_t stride, size_t rows, const float *keep);
 
-/* Rows that come bit by bit. As many as channels are kept; with one more, those that are there become
- * sums of products around their mean, and so on: merged by Chan's rule. What comes together makes no
- * difference to the bits. */
+/* Rows that come bit by bit. As many as channels are kept; with one more, those that are there
+ * become sums of products around their mean, and so on: merged by Chan's rule. What comes together
+ * makes no difference to the bits. */
 typedef struct lam_spread {
     size_t width;
     float *rows; /* [capacity, width] */

@@ -56,7 +56,8 @@ lam_status lam_stats_bytes(const lam_model *m, const lam_stats_opts *o, size_t *
 {
     const lam_program *p = lam_model_program(m);
     /* Alignment of each piece included. */
-    size_t total = sizeof(lam_stats) + sizeof(lam_layers) + 128 + (widest_slot(p) + 2) * sizeof(double);
+    size_t total =
+        sizeof(lam_stats) + sizeof(lam_layers) + 128 + (widest_slot(p) + 2) * sizeof(double);
     for (size_t i = 0; i < p->slot_count; i++)
         total += sizeof(accumulator) + (p->slot_widths[i] + 2) * sizeof(double);
     size_t items;

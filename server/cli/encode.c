@@ -21,7 +21,7 @@ enum { MAX_BODY_BYTES = 6 * CLI_MAX_LINE_BYTES + 4096 };
       "a JSON object a line, or one float32 array")                                             \
     X(SWITCH, resume, 0, 0, 0, NULL,                                                            \
       "go on where the output file ends: skip as many lines as it has")                         \
-    X(CHOICE, statistics, "none", 0, 0, "none|summary|full", "text: statistics of each line")        \
+    X(CHOICE, statistics, "none", 0, 0, "none|summary|full", "text: statistics of each line")   \
     X(CHOICE, pooling, "model", 0, 0, "model" LAM_POOL_MAP(POOL_WORD),                          \
       "text: how rows become a vector")                                                         \
     X(CHOICE, normalize, "model", 0, 0, "model|true|false", "text: scale to unit length")       \

@@ -226,7 +226,7 @@ def codes_of_bodies(s):
         (own, {"tokens": [[1]], "attention_mask": [[0]]}, "invalid_mask"),
         (own, {"tokens": [[1] * (f.positions + 1)]}, "context_length_exceeded"),
         (own, {"tokens": [[1]] * (f.limits["max_items"] + 1)}, "too_many_items"),
-        (own, {"tokens": [[1]], "statistics": "full"}, "unsupported"),
+        (own, {"tokens": [[1]], "norm": {"statistics": "batch"}}, "unsupported"),
     ]
     for path, body, code in rows:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()

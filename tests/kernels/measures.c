@@ -88,8 +88,8 @@ static void check_centre(const lam_kernels *k, const matrix *x, float offset, co
         const size_t c = i % width;
         const double h = (double)high.data[c], l = (double)low.data[c];
         const double want = (double)at(x, i / width, c) - h - l;
-        worst = larger(worst, fabs((double)y[i] - want) /
-                                  (EPS * (fabs(want) * 3 + fabs(l) * 2) + 1e-44));
+        worst = larger(worst,
+                       fabs((double)y[i] - want) / (EPS * (fabs(want) * 3 + fabs(l) * 2) + 1e-44));
     }
     report(worst <= 1.0 && y[n] == 42.0f, "centre", what, x->rows, width, 0, worst);
     drop(&high), drop(&low), free(y);

@@ -64,9 +64,9 @@ Test(openapi, has_the_sets_of_the_code)
         cr_expect(lam_pool_parse(json_string_value(name), json_string_length(name), &p), "%s",
                   json_string_value(name));
     }
-    static const char *const levels[] = {"none", "summary"};
+    static const char *const levels[] = {"none", "summary", "full"};
     expect_names(at(encode, "statistics", "enum", NULL), levels, 2, "statistics");
-    cr_expect_eq(json_array_size(at(encode, "statistics", "enum", NULL)), 2);
+    cr_expect_eq(json_array_size(at(encode, "statistics", "enum", NULL)), LAM_STATS_LEVEL_COUNT);
     json_decref(doc);
 }
 

@@ -170,7 +170,7 @@ Test(request, refuses_options)
         {T "\"encoding_format\":\"hex\"}", API_CODE_INVALID_VALUE, "/encoding_format"},
         {T "\"statistics\":\"all\"}", API_CODE_INVALID_VALUE, "/statistics"},
         {T "\"statistics\":true}", API_CODE_WRONG_TYPE, "/statistics"},
-        {T "\"statistics\":\"full\"}", API_CODE_UNSUPPORTED, "/statistics"},
+        {T "\"statistics\":\"fuller\"}", API_CODE_INVALID_VALUE, "/statistics"},
         {T "\"layers\":[2]}", API_CODE_OUT_OF_RANGE, "/layers/0"},
         {T "\"layers\":[0,-1]}", API_CODE_OUT_OF_RANGE, "/layers/1"},
         {T "\"layers\":[1,0,1]}", API_CODE_INVALID_VALUE, "/layers/2"},
