@@ -82,7 +82,7 @@ class Work:
             return reply, [d["embedding"] for d in reply.json()["data"]] if reply.status == 200 else None
         body = {"tokens": tokens, "encoding_format": "base64"}
         if number % 3 == 1:
-            body["statistics"] = "summary"
+            body["statistics"] = "summary" if number % 2 else "full"
         reply = client.ask("POST", "/v1/encode", body)
         return reply, reply.json()["embeddings"] if reply.status == 200 else None
 
@@ -122,6 +122,7 @@ def reference(server, items, out):
         openai_known.append(openai_alone(client, item, model) if i % 8 == 0 else None)
         if i % 8 == 0:
             with_statistics += alone(client, item, "summary") != known[i]
+            with_statistics += alone(client, item, "full") != known[i]
     client.close()
     same = all(o is None or o == k for o, k in zip(openai_known, known))
     scaled = same or all(o is None or o != k for o, k in zip(openai_known, known))
