@@ -111,10 +111,13 @@ typedef struct lam_item {
  * LAM_E_ID_RANGE, LAM_E_TYPE_RANGE, LAM_E_MASK. */
 lam_status lam_item_check(const lam_model *m, lam_item *item, size_t *at, lam_err *err);
 
-/* Asked between ops; true abandons the call with LAM_E_CANCELLED. */
+/* How a caller follows a call of lam_encode, on its thread. */
 typedef struct lam_stop {
-    bool (*asked)(void *arg);
+    bool (*asked)(void *arg); /* between ops; true abandons the call with LAM_E_CANCELLED */
     void *arg;
+    /* Told once, before the last matrix product of the call: its results are about to be there. Not
+     * told where the vectors are of an earlier layer. May be NULL. */
+    void (*ending)(void *arg);
 } lam_stop;
 
 typedef struct lam_ctx lam_ctx;

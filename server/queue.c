@@ -8,6 +8,7 @@ enum {
     MIN_SPLIT_ROWS = 64,      /* below it a split for idle workers costs more than it gains */
     QUANTA_PER_BATCH = 4,
     MAX_TURNS = 512, /* jobs looked at in one round */
+    PAUSES = 8,      /* between two looks of a poll */
 };
 
 static void list_append(srv_list *l, srv_job *job)
@@ -290,6 +291,14 @@ size_t srv_queue_depth(srv_queue *q)
     return n;
 }
 
+size_t srv_queue_idle(srv_queue *q)
+{
+    pthread_mutex_lock(&q->mutex);
+    size_t n = q->idle_workers;
+    pthread_mutex_unlock(&q->mutex);
+    return n;
+}
+
 void srv_queue_stop(srv_queue *q)
 {
     pthread_mutex_lock(&q->mutex);
@@ -324,11 +333,44 @@ bool srv_done_push(srv_done *d, srv_job *job)
     return was_empty;
 }
 
-srv_job *srv_done_take(srv_done *d)
+static void pause_cpu(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+void srv_done_announce(srv_done *d)
+{
+    pthread_mutex_lock(&d->mutex);
+    d->is_announced = true;
+    pthread_mutex_unlock(&d->mutex);
+}
+
+/* `was_announced` may be NULL. */
+static srv_job *take_all(srv_done *d, bool *was_announced)
 {
     pthread_mutex_lock(&d->mutex);
     srv_job *head = d->list.head;
     d->list = (srv_list){0};
+    if (was_announced) *was_announced = d->is_announced;
+    if (was_announced || head) d->is_announced = false;
     pthread_mutex_unlock(&d->mutex);
     return head;
+}
+
+srv_job *srv_done_take(srv_done *d, uint64_t spin_ns)
+{
+    bool was_announced;
+    srv_job *job = take_all(d, &was_announced);
+    if (job || !was_announced || spin_ns == 0) return job;
+    const uint64_t end_ns = srv_now_ns() + spin_ns;
+    while (!job && srv_now_ns() < end_ns) {
+        for (int i = 0; i < PAUSES; i++)
+            pause_cpu();
+        job = take_all(d, NULL);
+    }
+    return job;
 }

@@ -79,6 +79,9 @@ size_t srv_queue_finish(srv_queue *q, srv_batch *batch, bool ran);
 /* Jobs that wait for a worker. */
 size_t srv_queue_depth(srv_queue *q);
 
+/* Workers that wait for work. */
+size_t srv_queue_idle(srv_queue *q);
+
 /* Workers leave once nothing is left. */
 void srv_queue_stop(srv_queue *q);
 
@@ -86,6 +89,7 @@ void srv_queue_stop(srv_queue *q);
 typedef struct srv_done {
     pthread_mutex_t mutex;
     srv_list list;
+    bool is_announced; /* a job is about to be finished */
 } srv_done;
 
 bool srv_done_init(srv_done *d);
@@ -94,7 +98,11 @@ void srv_done_fini(srv_done *d);
 /* Worker; true if the list was empty: the loop must be woken. */
 bool srv_done_push(srv_done *d, srv_job *job);
 
-/* Loop: the whole list, linked by `next`. */
-srv_job *srv_done_take(srv_done *d);
+/* Worker: a job will be pushed in less time than a sleeping CPU takes to wake. */
+void srv_done_announce(srv_done *d);
+
+/* Loop: the whole list, linked by `next`. If it is empty and a job was announced since the last
+ * call, polls for it, for up to `spin_ns`. */
+srv_job *srv_done_take(srv_done *d, uint64_t spin_ns);
 
 #endif

@@ -172,7 +172,7 @@ static void wake_loop(void *arg)
 static void on_wake(uv_async_t *a)
 {
     srv_server *s = a->data;
-    srv_job *job = srv_done_take(&s->done);
+    srv_job *job = srv_done_take(&s->done, s->config->spin_us * 1000);
     if (!job) return;
     while (job) {
         srv_job *next = job->next;
@@ -196,6 +196,8 @@ static lam_status make_workers(srv_server *s, size_t batch_rows, lam_err *err)
     s->work = (srv_work_env){.api = &s->api,
                              .queue = &s->queue,
                              .done = &s->done,
+                             .cpus = srv_cpus_available(),
+                             .workers = s->worker_count,
                              .wake = wake_loop,
                              .wake_arg = &s->wake};
     s->workers = calloc(s->worker_count, sizeof *s->workers);
@@ -291,7 +293,7 @@ static void stop(srv_server *s)
     if (s->queue.batch_rows) srv_queue_stop(&s->queue);
     for (size_t i = 0; s->workers && i < s->worker_count; i++)
         srv_worker_join(&s->workers[i]);
-    for (srv_job *job = s->queue.batch_rows ? srv_done_take(&s->done) : NULL, *next; job;
+    for (srv_job *job = s->queue.batch_rows ? srv_done_take(&s->done, 0) : NULL, *next; job;
          job = next) {
         next = job->next;
         srv_exchange_deliver(job);

@@ -109,6 +109,7 @@ static void decode(srv_worker *w, srv_job *job)
 }
 
 typedef struct watched {
+    const srv_work_env *env;
     const srv_batch *batch;
     size_t alive; /* a slice whose job was alive when last looked at */
 } watched;
@@ -122,6 +123,18 @@ static bool all_dead(void *arg)
         if (!atomic_load_explicit(&b->slices[seen->alive].job->dead, memory_order_relaxed))
             return false;
     return true;
+}
+
+/* Wakes the loop early, so that it is awake by the time the reply is there; a sleeping CPU takes
+ * longer to wake than what is left to compute. Only where a CPU is idle: the loop polls meanwhile.
+ */
+static void announce(void *arg)
+{
+    const watched *seen = arg;
+    const srv_work_env *env = seen->env;
+    if (env->workers - srv_queue_idle(env->queue) >= env->cpus) return;
+    srv_done_announce(env->done);
+    env->wake(env->wake_arg);
 }
 
 static void copy_back(const srv_batch *b)
@@ -139,8 +152,8 @@ static void run(srv_worker *w)
     srv_batch *b = &w->batch;
     size_t model = (size_t)(b->slices[0].job->request.model - w->env->api->models);
     uint64_t begin_ns = srv_now_ns();
-    watched seen = {.batch = b};
-    lam_stop stop = {.asked = all_dead, .arg = &seen};
+    watched seen = {.env = w->env, .batch = b};
+    lam_stop stop = {.asked = all_dead, .arg = &seen, .ending = announce};
     bool ran = lam_encode(w->contexts[model], b->items, b->item_count, &stop) == LAM_OK;
     srv_worker_metrics *m = w->metrics;
     srv_histogram_add(&m->compute, srv_duration_bounds, srv_now_ns() - begin_ns);

@@ -14,6 +14,8 @@ typedef struct srv_work_env {
     srv_queue *queue;
     srv_done *done;
     void (*wake)(void *arg); /* tells the loop that the done list has something; any thread */
+    size_t cpus;             /* that this process may use */
+    size_t workers;
     void *wake_arg;
 } srv_work_env;
 

@@ -86,6 +86,7 @@ void lam__plan(lam_program *p)
     for (size_t i = 0; i < p->op_count; i++) {
         const lam_op *op = &p->ops[i];
         if (op->out != LAM_BUF_NONE) place_result(p, i);
+        if (op->kind == LAM_OP_LINEAR) p->last_linear = i;
         const bool split = op->kind == LAM_OP_LINEAR && op->slot != LAM_SLOT_NONE &&
                            second_input(op) != LAM_BUF_NONE;
         if (split && p->bufs[op->out].width > p->tap_width) p->tap_width = p->bufs[op->out].width;

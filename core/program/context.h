@@ -34,7 +34,8 @@ struct lam_ctx {
     lam_fault *probe;           /* looking for the first fault of a batch of one item; else NULL */
 };
 
-/* Runs the program over the batch. Vectors are written as their states come up. */
-lam_status lam__execute(lam_ctx *c, const lam_stop *stop);
+/* Runs the program over the batch. Vectors are written as their states come up. `is_last`: no other
+ * batch of the call follows. */
+lam_status lam__execute(lam_ctx *c, bool is_last, const lam_stop *stop);
 
 #endif

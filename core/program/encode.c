@@ -39,7 +39,7 @@ static lam_status locate_fault(lam_ctx *c, lam_item *item, const lam_stop *stop)
     item->stats = NULL;
     (void)fill(c, item, 1);
     c->probe = &fault;
-    const lam_status status = lam__execute(c, stop);
+    const lam_status status = lam__execute(c, false, stop);
     c->probe = NULL;
     item->stats = stats;
     item->status = failure;
@@ -62,7 +62,7 @@ lam_status lam_encode(lam_ctx *c, lam_item *items, size_t count, const lam_stop 
 {
     for (size_t done = 0; done < count;) {
         const size_t taken = fill(c, items + done, count - done);
-        LAM_TRY(lam__execute(c, stop));
+        LAM_TRY(lam__execute(c, done + taken == count, stop));
         LAM_TRY(locate_faults(c, items + done, taken, stop));
         done += taken;
     }

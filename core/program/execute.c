@@ -235,7 +235,7 @@ static size_t last_state(const lam_ctx *c)
     return last;
 }
 
-lam_status lam__execute(lam_ctx *c, const lam_stop *stop)
+lam_status lam__execute(lam_ctx *c, bool is_last, const lam_stop *stop)
 {
     const lam_program *p = c->any_full ? c->model->program.measured : &c->model->program;
     const size_t last = c->any_stats || c->probe ? SIZE_MAX : last_state(c);
@@ -243,6 +243,7 @@ lam_status lam__execute(lam_ctx *c, const lam_stop *stop)
     for (size_t i = 0; i < p->op_count; i++) {
         const lam_op *op = &p->ops[i];
         if (stop && stop->asked(stop->arg)) return LAM_E_CANCELLED;
+        if (is_last && i == p->last_linear && stop && stop->ending) stop->ending(stop->arg);
         run_op(c, op);
         if (op->kind == LAM_OP_STATE && op->u.state_index == last) break;
     }

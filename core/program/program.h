@@ -100,8 +100,9 @@ typedef struct lam_program {
     size_t op_count;
     lam_buf_info *bufs;
     size_t buf_count;
-    size_t row_floats; /* plan: floats of the arena per row */
-    size_t tap_width;  /* plan: widest result that a tap needs apart from its residual */
+    size_t row_floats;  /* plan: floats of the arena per row */
+    size_t tap_width;   /* plan: widest result that a tap needs apart from its residual */
+    size_t last_linear; /* plan: index of the last LINEAR op */
     size_t slot_count;
     size_t *slot_widths; /* [slot_count] */
     uint16_t

@@ -34,6 +34,8 @@
     X(NUMBER, max_connections, 4096, 1, 65536, "N", "open connections")                           \
     X(NUMBER, max_input_length, 0, 0, 1048576, "TOKENS",                                          \
       "longest text in tokens; 0: what the model says")                                           \
+    X(NUMBER, spin_us, 200, 0, 10000, "US",                                                       \
+      "longest time to poll for a reply that is about to be ready, if a CPU is idle; 0: sleep")   \
     X(NUMBER, default_deadline_ms, 30000, 1, 3600000, "MS",                                       \
       "deadline of a request that names none")                                                    \
     X(NUMBER, header_timeout_ms, 5000, 100, 3600000, "MS", "time to send a request's head")       \

@@ -7,7 +7,14 @@
 
 #include "server/queue.h"
 
-enum { JOBS = 20000, WORKERS = 4, BATCH_ROWS = 128, MAX_ITEMS = 40, IN_FLIGHT = 64 };
+enum {
+    JOBS = 20000,
+    WORKERS = 4,
+    BATCH_ROWS = 128,
+    MAX_ITEMS = 40,
+    IN_FLIGHT = 64,
+    SPIN_NS = 20000
+};
 
 static srv_queue queue;
 static srv_done done;
@@ -69,6 +76,7 @@ static void *work(void *arg)
             job->failed = true;
             srv_done_push(&done, job);
         } else {
+            srv_done_announce(&done);
             bool ran = run_batch(&batch);
             size_t n = srv_queue_finish(&queue, &batch, ran);
             for (size_t i = 0; i < n; i++)
@@ -91,7 +99,7 @@ static bool is_right(srv_job *job)
 static size_t take_home(size_t *wrong)
 {
     size_t n = 0;
-    for (srv_job *job = srv_done_take(&done), *next; job; job = next, n++) {
+    for (srv_job *job = srv_done_take(&done, SPIN_NS), *next; job; job = next, n++) {
         next = job->next;
         *wrong += !is_right(job);
         free(job->request.items);

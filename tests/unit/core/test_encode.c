@@ -237,15 +237,40 @@ Test(encode, stops_at_the_next_op_when_asked)
     lam_ctx *c = ctx_new(m, 64);
     batch *b = batch_new(m, lam_encode_opts_default(m));
     size_t calls = SIZE_MAX;
-    const lam_stop count = {stop_after, &calls};
+    const lam_stop count = {.asked = stop_after, .arg = &calls};
     cr_assert_eq(lam_encode(c, b->items, ITEMS, &count), LAM_OK);
     const size_t total = SIZE_MAX - calls;
     cr_expect_gt(total, lam_model_program(m)->op_count, "asked before every op of every batch");
     for (size_t left = 0; left < total; left += 7) {
         size_t n = left;
-        const lam_stop stop = {stop_after, &n};
+        const lam_stop stop = {.asked = stop_after, .arg = &n};
         cr_expect_eq(lam_encode(c, b->items, ITEMS, &stop), LAM_E_CANCELLED);
     }
+    free(b);
+    lam_ctx_free(c);
+    lam_model_close(m);
+}
+
+static bool go_on(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+static void count_ending(void *arg)
+{
+    ++*(size_t *)arg;
+}
+
+Test(encode, tells_once_that_the_last_batch_ends)
+{
+    lam_model *m = tiny_model_default();
+    lam_ctx *c = ctx_new(m, TINY_POSITIONS); /* several batches */
+    batch *b = batch_new(m, lam_encode_opts_default(m));
+    size_t told = 0;
+    const lam_stop follow = {.asked = go_on, .arg = &told, .ending = count_ending};
+    cr_assert_eq(lam_encode(c, b->items, ITEMS, &follow), LAM_OK);
+    cr_expect_eq(told, 1);
     free(b);
     lam_ctx_free(c);
     lam_model_close(m);
