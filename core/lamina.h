@@ -80,10 +80,39 @@ typedef struct lam_encode_opts {
     bool normalize;      /* scale each vector to unit length, after cutting it */
     size_t dimensions;   /* 1..D: the vector is cut to its first `dimensions` channels */
     size_t output_layer; /* 0 = embeddings, i = after layer i, L = the model's result */
+    /* RUNNING or BATCH: asked of every norm whose kind has that source; NONE: as the model says */
+    lam_norm_source statistics;
 } lam_encode_opts;
 
 /* The model's own pooling and scaling, full width, last layer. */
 lam_encode_opts lam_encode_opts_default(const lam_model *m);
+
+/* Refuses an override of `statistics` that no norm of the model takes, or that asks for tensors
+ * which the checkpoint does not hold. LAM_E_INPUT. */
+lam_status lam_encode_opts_check(const lam_model *m, const lam_encode_opts *opts, lam_err *err);
+
+/* Whether an item's result depends on the other items of its request: some norm runs on the
+ * statistics of the batch. The items of such a request share their `opts` (the same pointer), are
+ * given to one call of lam_encode side by side and run together, apart from all others. */
+bool lam_opts_batch_dependent(const lam_model *m, const lam_encode_opts *opts);
+
+/* For a request of such: whether its rows can be measured together. LAM_E_LIMIT: more than max_rows
+ * of the context. LAM_E_INPUT: a variance divided by N - 1 has a single row. */
+lam_status lam_request_check(const lam_model *m, const lam_encode_opts *opts, size_t rows,
+                             size_t max_rows, lam_err *err);
+
+/* A norm of the model, for showing. */
+typedef struct lam_norm_view {
+    size_t layer; /* LAM_LAYER_NONE outside the layers */
+    lam_site site;
+    const char *kind;
+    lam_norm_source source;
+    const char *verdict; /* what a row depends on: "independent", "length" or "batch" */
+    bool has_running;    /* the checkpoint holds its running statistics */
+} lam_norm_view;
+
+/* The norms in order of computation. False from index == their number on. */
+bool lam_model_norm(const lam_model *m, size_t index, lam_norm_view *out);
 
 typedef struct lam_stats lam_stats;
 
@@ -108,7 +137,8 @@ typedef struct lam_item {
 
 /* Validates ids, types, mask and length against the model and sets item->rows. On failure *at (may
  * be NULL) is the index of the token to blame. Statuses: LAM_E_EMPTY, LAM_E_TOO_LONG,
- * LAM_E_ID_RANGE, LAM_E_TYPE_RANGE, LAM_E_MASK. */
+ * LAM_E_ID_RANGE, LAM_E_TYPE_RANGE, LAM_E_MASK; LAM_E_INPUT: too few tokens for a norm that divides
+ * a variance by N - 1. */
 lam_status lam_item_check(const lam_model *m, lam_item *item, size_t *at, lam_err *err);
 
 /* How a caller follows a call of lam_encode, on its thread. */
@@ -131,7 +161,8 @@ lam_status lam_ctx_new(lam_ctx **out, const lam_model *m, size_t max_rows, lam_e
 void lam_ctx_free(lam_ctx *ctx);
 
 /* Encodes items that passed lam_item_check. Whole items are packed up to max_rows rows at a time,
- * in the order given; an item's bits do not depend on its neighbours. Returns LAM_OK even where
+ * in the order given; an item's bits do not depend on its neighbours, but for requests that are
+ * batch dependent: those must have passed lam_request_check. Returns LAM_OK even where
  * single items failed (item->status), or LAM_E_CANCELLED. `stop` may be NULL. Does not allocate. */
 lam_status lam_encode(lam_ctx *ctx, lam_item *items, size_t count, const lam_stop *stop);
 

@@ -9,6 +9,7 @@ typedef struct builder {
     lam_program *p;
     const lam_hparams *h;
     lam_arena *arena;
+    const lam_weights *weights; /* asked only what there is */
     size_t op_capacity, buf_capacity;
     bool failed; /* out of memory, or the weights' size overflows; looked at once at the end */
 } builder;
@@ -65,16 +66,51 @@ static lam_ref place(builder *b, size_t rows, size_t columns)
     return ref;
 }
 
-static lam_buf norm(builder *b, size_t layer, lam_site site, lam_module module, lam_norm_spec spec,
-                    lam_buf in)
+/* A site that does not run on the checkpoint's statistics is content without them. */
+static bool has_running(const builder *b, const lam_op *op)
 {
-    const size_t width = b->h->width;
-    const lam_buf out = new_buf(b, width);
+    static const lam_norm_tensor both[] = {LAM_NORM_TENSOR_MEAN, LAM_NORM_TENSOR_SQUARE};
+    const lam_norm_spec *spec = &op->u.norm.spec;
+    if (!lam_norm_has_statistics(spec->kind)) return false;
+    for (size_t i = 0; i < 2 && spec->source != LAM_NORM_FROM_RUNNING; i++)
+        if (lam_norm_uses(spec, both[i]) &&
+            !b->weights->has(b->weights, op->u.norm.module, op->layer,
+                             lam_norm_tensor_name(both[i])))
+            return false;
+    return true;
+}
+
+static void place_norm(builder *b, lam_op *op, size_t width)
+{
+    const lam_norm_spec *spec = &op->u.norm.spec;
+    const size_t stride = lam_row_stride(width);
+    const bool statistics = lam_norm_has_statistics(spec->kind);
+    for (int i = 0; i < LAM_NORM_TENSOR_COUNT; i++) {
+        const lam_norm_tensor t = (lam_norm_tensor)i;
+        const bool always = t == LAM_NORM_TENSOR_GAIN || t == LAM_NORM_TENSOR_BIAS;
+        if (lam_norm_tensor_is_scalar(t))
+            op->u.norm.tensors[i] = place(b, 1, 1);
+        else if (always || statistics)
+            op->u.norm.tensors[i] = place(b, 1, stride);
+    }
+    if (statistics) op->u.norm.scale = place(b, 1, stride);
+    op->u.norm.has_running = has_running(b, op);
+}
+
+/* The norm that `module` is; `in` itself if the model has no such site. */
+static lam_buf norm(builder *b, size_t layer, lam_module module, lam_buf in)
+{
+    const lam_norm_site n = lam_hparams_norm(b->h, module);
+    if (n.spec.kind == LAM_NORM_ABSENT) return in;
+    const lam_buf out = new_buf(b, n.width);
+    /* Embedding and final have their taps whether there is a norm or not. */
+    const lam_site site = n.per_layer ? n.site : LAM_SITE_COUNT;
     lam_op op = {.kind = LAM_OP_NORM, .layer = layer, .site = site, .in = in, .out = out};
     op.u.norm.module = module;
-    op.u.norm.spec = spec;
-    for (size_t i = 0; i < lam_norm_get_info(spec.kind)->param_count; i++)
-        op.u.norm.params[i] = place(b, 1, lam_row_stride(width));
+    op.u.norm.spec = n.spec;
+    place_norm(b, &op, n.width);
+    b->p->any_batch |= n.spec.source == LAM_NORM_FROM_BATCH;
+    b->p->any_ddof |= n.spec.ddof > 0;
     emit(b, op);
     return out;
 }
@@ -99,12 +135,13 @@ static lam_buf linear(builder *b, size_t layer, lam_site site, const lam_module 
     return out;
 }
 
-static lam_buf add(builder *b, size_t layer, lam_buf in, lam_buf other)
+/* in + a x: the sub-layer's result and the residual. */
+static lam_buf add(builder *b, size_t layer, lam_buf in, lam_buf x)
 {
     const lam_buf out = new_buf(b, b->h->width);
     lam_op op = {.kind = LAM_OP_ADD, .layer = layer, .site = LAM_SITE_COUNT, .in = in, .out = out};
-    op.u.add.other = other;
-    op.u.add.scale = 1.0f;
+    op.u.add.other = x;
+    op.u.add.scale = b->h->residual_scale;
     emit(b, op);
     return out;
 }
@@ -125,7 +162,7 @@ static void measure(builder *b, size_t layer, lam_measure what, lam_buf in, lam_
                  .out = LAM_BUF_NONE};
     op.u.measure.what = what;
     op.u.measure.other = other;
-    op.u.measure.scale = 1.0f;
+    op.u.measure.scale = b->h->residual_scale;
     emit(b, op);
 }
 
@@ -155,8 +192,7 @@ static lam_buf embedding(builder *b)
     op.u.embed.has_types = h->types > 0;
     if (h->types > 0) op.u.embed.type = place(b, h->types, stride);
     emit(b, op);
-    return norm(b, LAM_LAYER_NONE, LAM_SITE_COUNT, LAM_MODULE_EMBEDDING_NORM, h->embedding_norm,
-                sum);
+    return norm(b, LAM_LAYER_NONE, LAM_MODULE_EMBEDDING_NORM, sum);
 }
 
 /* The rows of the attention matrix, which the op itself does not keep. */
@@ -192,7 +228,18 @@ static lam_buf attention(builder *b, size_t layer, lam_buf x)
     op.u.attention.scale = (float)(1.0 / sqrt((double)head_width));
     measure_attention(b, &op);
     emit(b, op);
-    return linear(b, layer, LAM_SITE_ATTENTION, out, 1, h->width, h->width, context);
+    const lam_buf inner = norm(b, layer, LAM_MODULE_ATTENTION_SUB_NORM, context);
+    return linear(b, layer, LAM_SITE_ATTENTION, out, 1, h->width, h->width, inner);
+}
+
+static lam_buf activate(builder *b, size_t layer, lam_buf in)
+{
+    const lam_buf out = new_buf(b, b->h->ffn_width);
+    lam_op op = {
+        .kind = LAM_OP_ACTIVATE, .layer = layer, .site = LAM_SITE_COUNT, .in = in, .out = out};
+    op.u.activation = b->h->activation;
+    emit(b, op);
+    return out;
 }
 
 /* F(u): the feed-forward part without its residual. */
@@ -201,45 +248,62 @@ static lam_buf feed_forward(builder *b, size_t layer, lam_buf u)
     static const lam_module in[] = {LAM_MODULE_FFN_IN};
     static const lam_module out[] = {LAM_MODULE_FFN_OUT};
     const lam_hparams *h = b->h;
-    const lam_buf wide = linear(b, layer, LAM_SITE_COUNT, in, 1, h->ffn_width, h->width, u);
+    lam_buf wide = linear(b, layer, LAM_SITE_COUNT, in, 1, h->ffn_width, h->width, u);
+    if (h->inner_position == LAM_INNER_BEFORE) wide = norm(b, layer, LAM_MODULE_INNER_NORM, wide);
     measure(b, layer, LAM_MEASURE_ACTIVATION, wide, LAM_BUF_NONE);
-    const lam_buf active = new_buf(b, h->ffn_width);
-    lam_op op = {
-        .kind = LAM_OP_ACTIVATE, .layer = layer, .site = LAM_SITE_COUNT, .in = wide, .out = active};
-    op.u.activation = h->activation;
-    emit(b, op);
-    return linear(b, layer, LAM_SITE_FFN, out, 1, h->width, h->ffn_width, active);
+    wide = activate(b, layer, wide);
+    if (h->inner_position == LAM_INNER_AFTER) wide = norm(b, layer, LAM_MODULE_INNER_NORM, wide);
+    wide = norm(b, layer, LAM_MODULE_FFN_SUB_NORM, wide);
+    return linear(b, layer, LAM_SITE_FFN, out, 1, h->width, h->ffn_width, wide);
 }
 
-/* Post placement: u = N1(x + A(x)), x' = N2(u + F(u)). */
+/* The residual sum, and what level full says of its two parts. */
+static lam_buf join(builder *b, size_t layer, lam_measure what, lam_buf added, lam_buf x)
+{
+    measure(b, layer, what, added, x);
+    return add(b, layer, added, x);
+}
+
+/* Post and deepnorm: u = N1(a x + A(x)), x' = N2(a u + F(u)). */
 static lam_buf layer_post(builder *b, size_t i, lam_buf x)
 {
-    const lam_hparams *h = b->h;
     const lam_buf a = attention(b, i, x);
-    measure(b, i, LAM_MEASURE_ATTENTION_BRANCH, a, x);
-    const lam_buf s = add(b, i, a, x);
-    const lam_buf u =
-        norm(b, i, LAM_SITE_ATTENTION_NORM, LAM_MODULE_ATTENTION_NORM, h->attention_norm, s);
+    const lam_buf s = join(b, i, LAM_MEASURE_ATTENTION_BRANCH, a, x);
+    const lam_buf u = norm(b, i, LAM_MODULE_ATTENTION_NORM, s);
     const lam_buf f = feed_forward(b, i, u);
-    measure(b, i, LAM_MEASURE_FFN_BRANCH, f, u);
-    const lam_buf t = add(b, i, f, u);
-    return norm(b, i, LAM_SITE_FFN_NORM, LAM_MODULE_FFN_NORM, h->ffn_norm, t);
+    const lam_buf t = join(b, i, LAM_MEASURE_FFN_BRANCH, f, u);
+    return norm(b, i, LAM_MODULE_FFN_NORM, t);
 }
 
-lam_status lam__build(lam_program *p, const lam_hparams *h, lam_arena *arena, lam_err *err)
+/* All others: u = a x + B1(A(N1(x))), x' = a u + B2(F(N2(u))), each norm where it exists. */
+static lam_buf layer_pre(builder *b, size_t i, lam_buf x)
 {
-    builder b = {.p = p, .h = h, .arena = arena};
+    const lam_buf y = attention(b, i, norm(b, i, LAM_MODULE_ATTENTION_NORM, x));
+    const lam_buf a = norm(b, i, LAM_MODULE_ATTENTION_BRANCH_NORM, y);
+    const lam_buf u = join(b, i, LAM_MEASURE_ATTENTION_BRANCH, a, x);
+    const lam_buf z = feed_forward(b, i, norm(b, i, LAM_MODULE_FFN_NORM, u));
+    const lam_buf f = norm(b, i, LAM_MODULE_FFN_BRANCH_NORM, z);
+    return join(b, i, LAM_MEASURE_FFN_BRANCH, f, u);
+}
+
+lam_status lam__build(lam_program *p, const lam_hparams *h, const lam_weights *weights,
+                      lam_arena *arena, lam_err *err)
+{
+    builder b = {.p = p, .h = h, .arena = arena, .weights = weights};
+    const bool post = lam_placement_is_post(h->placement);
     lam_buf x = embedding(&b);
     tap(&b, LAM_LAYER_NONE, LAM_SITE_EMBEDDING, x);
     state(&b, 0, x);
     for (size_t i = 0; i < h->layers; i++) {
         const lam_buf before = x;
-        x = layer_post(&b, i, x);
+        x = post ? layer_post(&b, i, x) : layer_pre(&b, i, x);
         measure(&b, i, LAM_MEASURE_LAYER, before, x);
         tap(&b, i, LAM_SITE_OUTPUT, x);
-        if (i + 1 == h->layers) tap(&b, LAM_LAYER_NONE, LAM_SITE_FINAL, x);
-        state(&b, i + 1, x);
+        if (i + 1 < h->layers) state(&b, i + 1, x);
     }
+    x = norm(&b, LAM_LAYER_NONE, LAM_MODULE_FINAL_NORM, x);
+    tap(&b, LAM_LAYER_NONE, LAM_SITE_FINAL, x);
+    state(&b, h->layers, x);
     if (b.failed) return lam_fail(err, LAM_E_NOMEM, "program", "no memory for the op list");
     return LAM_OK;
 }

@@ -60,7 +60,7 @@ static lam_status compile(lam_model *m, const lam_parts *parts, const lam_open_o
     lam_program *p = &m->program;
     m->hparams = parts->hparams;
     lam__kernels_init(&m->kernels, opts->isa);
-    LAM_TRY(lam__build(p, &m->hparams, &m->arena, err));
+    LAM_TRY(lam__build(p, &m->hparams, parts->weights, &m->arena, err));
     LAM_TRY(lam__number_taps(p, m->hparams.layers, &m->arena, err));
     LAM_TRY(lam__part_measured(p, &m->arena, err));
     if (opts->fuse) lam__fuse(p);

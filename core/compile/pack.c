@@ -49,13 +49,83 @@ static lam_status pack_embed(packer *k, const lam_hparams *h, const lam_op *op)
     return pack_table(k, LAM_MODULE_TYPE_EMBEDDING, h->types, h->width, op->u.embed.type);
 }
 
-static lam_status pack_norm(packer *k, const lam_hparams *h, const lam_op *op)
+/* One tensor of a norm: a vector over its channels, or one number. */
+static lam_status read_norm(packer *k, const lam_op *op, lam_norm_tensor t, size_t count,
+                            float *dst)
 {
-    const lam_norm_info *info = lam_norm_get_info(op->u.norm.spec.kind);
-    for (size_t i = 0; i < info->param_count; i++)
-        LAM_TRY(read(k, op->u.norm.module, op->layer, info->param_names[i], 1, h->width, 1,
-                     at(k, op->u.norm.params[i])));
+    return read(k, op->u.norm.module, op->layer, lam_norm_tensor_name(t), 1, count, 1, dst);
+}
+
+static lam_status pack_affine(packer *k, const lam_op *op, size_t width)
+{
+    const lam_norm_spec *spec = &op->u.norm.spec;
+    float *gain = at(k, op->u.norm.tensors[LAM_NORM_TENSOR_GAIN]);
+    float *bias = at(k, op->u.norm.tensors[LAM_NORM_TENSOR_BIAS]);
+    for (size_t c = 0; c < width; c++)
+        gain[c] = 1.0f, bias[c] = 0.0f;
+    if (lam_norm_uses(spec, LAM_NORM_TENSOR_GAIN))
+        LAM_TRY(read_norm(k, op, LAM_NORM_TENSOR_GAIN, width, gain));
+    if (lam_norm_uses(spec, LAM_NORM_TENSOR_BIAS))
+        LAM_TRY(read_norm(k, op, LAM_NORM_TENSOR_BIAS, width, bias));
+    for (size_t c = 0; c < width && spec->unit_offset; c++)
+        gain[c] += 1.0f;
     return LAM_OK;
+}
+
+/* A number that the checkpoint has, or the configuration. */
+static lam_status pack_scalar(packer *k, const lam_op *op, lam_norm_tensor t, double given)
+{
+    float *dst = at(k, op->u.norm.tensors[t]);
+    *dst = (float)given;
+    return lam_norm_uses(&op->u.norm.spec, t) ? read_norm(k, op, t, 1, dst) : LAM_OK;
+}
+
+static lam_status pack_scalars(packer *k, const lam_op *op, size_t width)
+{
+    const lam_norm_spec *spec = &op->u.norm.spec;
+    LAM_TRY(pack_scalar(k, op, LAM_NORM_TENSOR_ALPHA, spec->alpha));
+    LAM_TRY(pack_scalar(k, op, LAM_NORM_TENSOR_SHIFT, spec->shift));
+    LAM_TRY(pack_scalar(k, op, LAM_NORM_TENSOR_FACTOR, 1.0));
+    /* One gain for all channels is the same product as a gain for each. */
+    float *gain = at(k, op->u.norm.tensors[LAM_NORM_TENSOR_GAIN]);
+    const float factor = *at(k, op->u.norm.tensors[LAM_NORM_TENSOR_FACTOR]);
+    for (size_t c = 0; c < width && lam_norm_uses(spec, LAM_NORM_TENSOR_FACTOR); c++)
+        gain[c] = factor;
+    return LAM_OK;
+}
+
+/* What the checkpoint has is read, and so checked, even where it does not suffice to run on. */
+static lam_status read_running(packer *k, const lam_op *op, lam_norm_tensor t, size_t width)
+{
+    const lam_norm_spec *spec = &op->u.norm.spec;
+    if (!lam_norm_uses(spec, t)) return LAM_OK;
+    if (!op->u.norm.has_running &&
+        !k->weights->has(k->weights, op->u.norm.module, op->layer, lam_norm_tensor_name(t)))
+        return LAM_OK;
+    return read_norm(k, op, t, width, at(k, op->u.norm.tensors[t]));
+}
+
+static lam_status pack_running(packer *k, const lam_op *op, size_t width)
+{
+    LAM_TRY(read_running(k, op, LAM_NORM_TENSOR_MEAN, width));
+    LAM_TRY(read_running(k, op, LAM_NORM_TENSOR_SQUARE, width));
+    if (!op->u.norm.has_running) return LAM_OK;
+    const float *gain = at(k, op->u.norm.tensors[LAM_NORM_TENSOR_GAIN]);
+    const float *square = at(k, op->u.norm.tensors[LAM_NORM_TENSOR_SQUARE]);
+    float *scale = at(k, op->u.norm.scale);
+    for (size_t c = 0; c < width; c++)
+        scale[c] =
+            (float)((double)gain[c] / lam_norm_denominator(&op->u.norm.spec, (double)square[c]));
+    return LAM_OK;
+}
+
+static lam_status pack_norm(packer *k, const lam_op *op)
+{
+    const size_t width = k->p->bufs[op->out].width;
+    LAM_TRY(pack_affine(k, op, width));
+    LAM_TRY(pack_scalars(k, op, width));
+    if (!lam_norm_has_statistics(op->u.norm.spec.kind)) return LAM_OK;
+    return pack_running(k, op, width);
 }
 
 static lam_status pack_linear(packer *k, const lam_op *op)
@@ -76,7 +146,7 @@ static lam_status pack_ops(packer *k, const lam_hparams *h)
     for (size_t i = 0; i < k->p->op_count; i++) {
         const lam_op *op = &k->p->ops[i];
         if (op->kind == LAM_OP_EMBED) LAM_TRY(pack_embed(k, h, op));
-        if (op->kind == LAM_OP_NORM) LAM_TRY(pack_norm(k, h, op));
+        if (op->kind == LAM_OP_NORM) LAM_TRY(pack_norm(k, op));
         if (op->kind == LAM_OP_LINEAR) LAM_TRY(pack_linear(k, op));
     }
     return LAM_OK;

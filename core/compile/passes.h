@@ -6,8 +6,9 @@
 #include "core/program/program.h"
 
 /* Writes the op list, nothing fused, and places every weight in the block. All memory is the
- * arena's. */
-lam_status lam__build(lam_program *p, const lam_hparams *h, lam_arena *arena, lam_err *err);
+ * arena's. `weights` is asked which optional tensors there are. */
+lam_status lam__build(lam_program *p, const lam_hparams *h, const lam_weights *weights,
+                      lam_arena *arena, lam_err *err);
 
 /* Of a list without MEASURE ops: merges activations and residual additions into the linear op
  * before them. The same bits: a linear's epilogue does them in the order of the separate ops. */

@@ -41,7 +41,9 @@ static lam_status read_eps(lam_hparams *h, const lam_json *config, lam_err *err)
     if (!(f > 0.0f) || !isfinite(f))
         return lam_json_fail(config, "layer_norm_eps", err,
                              "must be above 0 and finite in float32, is %g", eps);
-    const lam_norm_spec spec = {.kind = LAM_NORM_LAYER, .eps = f};
+    lam_norm_spec spec = lam_norm_spec_default(LAM_NORM_LAYER);
+    spec.eps = eps;
+    h->residual_scale = 1.0f;
     h->embedding_norm = h->attention_norm = h->ffn_norm = spec;
     return LAM_OK;
 }

@@ -8,11 +8,6 @@
     {                                                                               \
         LAM_MODULE_##module, "bias", name, NULL, LAM_DIM_##rows, LAM_DIM_NONE       \
     }
-#define NORM(module, name)                                                       \
-    {LAM_MODULE_##module, "weight", name, "gamma", LAM_DIM_WIDTH, LAM_DIM_NONE}, \
-    {                                                                            \
-        LAM_MODULE_##module, "bias", name, "beta", LAM_DIM_WIDTH, LAM_DIM_NONE   \
-    }
 #define TABLE(module, name, rows)                                                \
     {                                                                            \
         LAM_MODULE_##module, "weight", name, NULL, LAM_DIM_##rows, LAM_DIM_WIDTH \
@@ -22,15 +17,25 @@ static const lam_tensor_row bert_rows[] = {
     TABLE(WORD_EMBEDDING, "embeddings.word_embeddings", VOCAB),
     TABLE(POSITION_EMBEDDING, "embeddings.position_embeddings", POSITIONS),
     TABLE(TYPE_EMBEDDING, "embeddings.token_type_embeddings", TYPES),
-    NORM(EMBEDDING_NORM, "embeddings.LayerNorm"),
     LINEAR(QUERY, "encoder.layer.%.attention.self.query", WIDTH, WIDTH),
     LINEAR(KEY, "encoder.layer.%.attention.self.key", WIDTH, WIDTH),
     LINEAR(VALUE, "encoder.layer.%.attention.self.value", WIDTH, WIDTH),
     LINEAR(ATTENTION_OUT, "encoder.layer.%.attention.output.dense", WIDTH, WIDTH),
-    NORM(ATTENTION_NORM, "encoder.layer.%.attention.output.LayerNorm"),
     LINEAR(FFN_IN, "encoder.layer.%.intermediate.dense", FFN, WIDTH),
     LINEAR(FFN_OUT, "encoder.layer.%.output.dense", WIDTH, FFN),
-    NORM(FFN_NORM, "encoder.layer.%.output.LayerNorm"),
+};
+
+/* BERT's own are the first of each group; the others exist where the key "lamina" says so. */
+static const lam_norm_path bert_norms[] = {
+    {LAM_MODULE_EMBEDDING_NORM, "embeddings.LayerNorm"},
+    {LAM_MODULE_ATTENTION_NORM, "encoder.layer.%.attention.output.LayerNorm"},
+    {LAM_MODULE_ATTENTION_SUB_NORM, "encoder.layer.%.attention.SubNorm"},
+    {LAM_MODULE_ATTENTION_BRANCH_NORM, "encoder.layer.%.attention.output.BranchNorm"},
+    {LAM_MODULE_FFN_NORM, "encoder.layer.%.output.LayerNorm"},
+    {LAM_MODULE_INNER_NORM, "encoder.layer.%.intermediate.InnerNorm"},
+    {LAM_MODULE_FFN_SUB_NORM, "encoder.layer.%.intermediate.SubNorm"},
+    {LAM_MODULE_FFN_BRANCH_NORM, "encoder.layer.%.output.BranchNorm"},
+    {LAM_MODULE_FINAL_NORM, "encoder.FinalNorm"},
 };
 
 static const char *const bert_ignored[] = {
@@ -41,8 +46,8 @@ static const char *const bert_ignored[] = {
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static const lam_family families[] = {
-    {"bert", bert_rows, COUNT(bert_rows), "bert.", bert_ignored, COUNT(bert_ignored),
-     lam_bert_config},
+    {"bert", bert_rows, COUNT(bert_rows), bert_norms, COUNT(bert_norms), "bert.", bert_ignored,
+     COUNT(bert_ignored), lam_bert_config},
 };
 
 const lam_family *lam_family_find(const char *model_type)

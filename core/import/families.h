@@ -28,10 +28,18 @@ typedef struct lam_tensor_row {
     lam_dim rows, columns;
 } lam_tensor_row;
 
+/* Where a norm's tensors are; which they are depends on its kind (core/norm/kinds.c). */
+typedef struct lam_norm_path {
+    lam_module module;
+    const char *path; /* as lam_tensor_row has it */
+} lam_norm_path;
+
 typedef struct lam_family {
     const char *model_type;
     const lam_tensor_row *rows;
     size_t row_count;
+    const lam_norm_path *norms;
+    size_t norm_count;
     const char *prefix; /* all names of a file have it or none, "bert." */
     /* Beginnings of names, without the prefix, of tensors that files hold and an encoder does not
      * need. */

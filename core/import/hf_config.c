@@ -2,16 +2,6 @@
 
 #include <string.h>
 
-/* The key that moves norms away from what the family does. Its reader takes h as the family left
- * it. */
-static lam_status read_lamina_key(lam_hparams *h, const lam_json *config, lam_err *err)
-{
-    (void)h;
-    if (json_object_get(config->object, "lamina") == NULL) return LAM_OK;
-    return lam_json_fail(config, "lamina", err,
-                         "this version does not support norms other than the family's own");
-}
-
 lam_status lam_hf_config_take(lam_hparams *h, const lam_family **family, const lam_json *config,
                               lam_err *err)
 {
@@ -31,7 +21,7 @@ lam_status lam_hf_config_take(lam_hparams *h, const lam_family **family, const l
     }
     h->family = (*family)->model_type;
     LAM_TRY((*family)->read_config(h, config, err));
-    return read_lamina_key(h, config, err);
+    return lam_lamina_config(h, config, err);
 }
 
 lam_status lam_hf_config_read(lam_hparams *h, const lam_family **family, const lam_dir *d,

@@ -12,4 +12,8 @@ lam_status lam_hf_config_read(lam_hparams *h, const lam_family **family, const l
 lam_status lam_hf_config_take(lam_hparams *h, const lam_family **family, const lam_json *config,
                               lam_err *err);
 
+/* The key "lamina", if there is one: moves norms away from what the family does, whose reader has
+ * filled *h. err->where names the key with its path, "config.json: lamina.ffn_norm.groups". */
+lam_status lam_lamina_config(lam_hparams *h, const lam_json *config, lam_err *err);
+
 #endif

@@ -52,7 +52,7 @@ static lam_status find_one(binder *b, size_t row, size_t layer, lam_tensor *out)
     return LAM_OK;
 }
 
-static void print_shape(char *out, size_t bytes, const size_t *shape, size_t rank)
+void lam__print_shape(char *out, size_t bytes, const size_t *shape, size_t rank)
 {
     size_t used = 0;
     for (size_t i = 0; i < rank; i++) {
@@ -63,6 +63,15 @@ static void print_shape(char *out, size_t bytes, const size_t *shape, size_t ran
     out[used] = '\0';
 }
 
+lam_status lam_tensor_check_dtype(const lam_tensor *t, const char *what, lam_err *err)
+{
+    const lam_dtype d = t->entry->dtype;
+    if (d == LAM_DTYPE_F32 || d == LAM_DTYPE_F16 || d == LAM_DTYPE_BF16 || d == LAM_DTYPE_F64)
+        return LAM_OK;
+    return lam_fail_in(err, LAM_E_WEIGHTS, t->file->file.name, what,
+                       "has dtype %s; weights are F32, F16, BF16 or F64", lam_dtype_name(d));
+}
+
 static lam_status check_tensor(const lam_tensor *t, size_t rank, const size_t *shape, lam_err *err)
 {
     const lam_st_entry *e = t->entry;
@@ -70,17 +79,12 @@ static lam_status check_tensor(const lam_tensor *t, size_t rank, const size_t *s
     char has[200] = "", needed[64] = "";
     lam_quote(&q, e->name, e->name_bytes);
     if (e->rank != rank || memcmp(e->shape, shape, rank * sizeof *shape) != 0) {
-        print_shape(has, sizeof has, e->shape, e->rank);
-        print_shape(needed, sizeof needed, shape, rank);
+        lam__print_shape(has, sizeof has, e->shape, e->rank);
+        lam__print_shape(needed, sizeof needed, shape, rank);
         return lam_fail_in(err, LAM_E_WEIGHTS, t->file->file.name, q.text,
                            "has shape [%s]; the configuration asks for [%s]", has, needed);
     }
-    if (e->dtype != LAM_DTYPE_F32 && e->dtype != LAM_DTYPE_F16 && e->dtype != LAM_DTYPE_BF16 &&
-        e->dtype != LAM_DTYPE_F64)
-        return lam_fail_in(err, LAM_E_WEIGHTS, t->file->file.name, q.text,
-                           "has dtype %s; weights are F32, F16, BF16 or F64",
-                           lam_dtype_name(e->dtype));
-    return LAM_OK;
+    return lam_tensor_check_dtype(t, q.text, err);
 }
 
 static lam_status bind_one(binder *b, const lam_hparams *h, size_t row, size_t layer)
@@ -144,6 +148,7 @@ static void tell_of_unused(const lam_tensors *t, const lam_warner *w)
 
 static lam_tensor *slot_for(const lam_tensors *t, lam_module module, size_t layer, const char *name)
 {
+    if (lam_module_is_norm(module)) return lam__norm_slot(t, module, layer, name);
     for (size_t i = 0; i < t->family->row_count; i++) {
         const lam_tensor_row *r = &t->family->rows[i];
         if (r->module != module || strcmp(r->param, name) != 0) continue;
@@ -169,6 +174,7 @@ static lam_status read_tensor(lam_weights *w, const lam_param *p, float *dst, la
         return lam_fail_in(err, LAM_E_WEIGHTS, lam_bundle_name(t->bundle), p->name,
                            "a %s encoder has no such tensor in module %d", t->family->model_type,
                            (int)p->module);
+    if (lam_module_is_norm(p->module)) return lam__read_norm(t, p, dst, err);
     LAM_TRY(check_tensor(slot, p->rank, p->shape, err));
     for (size_t i = 0; i < p->rank; i++)
         if (!lam_mul_size(count, p->shape[i], &count))
@@ -180,16 +186,20 @@ static lam_status read_tensor(lam_weights *w, const lam_param *p, float *dst, la
 lam_status lam_tensors_bind(lam_tensors *t, const lam_family *family, const lam_hparams *h,
                             lam_bundle *bundle, const lam_warner *w, lam_err *err)
 {
-    size_t slots;
+    size_t slots, norms;
     *t = (lam_tensors){.base = {.read = read_tensor, .has = has_tensor},
                        .family = family,
                        .bundle = bundle,
                        .layers = h->layers};
-    if (!lam_mul_size(family->row_count, h->layers, &slots))
+    if (!lam_mul_size(family->row_count, h->layers, &slots) ||
+        !lam_mul_size(family->norm_count * LAM_NORM_TENSOR_COUNT, h->layers, &norms))
         return lam_fail(err, LAM_E_LIMIT, lam_bundle_name(bundle), "too many tensors");
     t->slots = calloc(slots, sizeof *t->slots);
-    if (t->slots == NULL)
+    t->norms = calloc(norms, sizeof *t->norms);
+    if (t->slots == NULL || t->norms == NULL) {
+        lam_tensors_free(t);
         return lam_fail(err, LAM_E_NOMEM, lam_bundle_name(bundle), "out of memory");
+    }
     binder b = {.t = t, .err = err};
     lam_status status = LAM_OK;
     for (size_t row = 0; row < family->row_count && status == LAM_OK; row++) {
@@ -197,6 +207,7 @@ lam_status lam_tensors_bind(lam_tensors *t, const lam_family *family, const lam_
         for (size_t l = 0; l < layers && status == LAM_OK; l++)
             status = bind_one(&b, h, row, l);
     }
+    if (status == LAM_OK) status = lam__bind_norms(t, h, b.prefix, err);
     if (status != LAM_OK) {
         lam_tensors_free(t);
         return status;
@@ -208,7 +219,8 @@ lam_status lam_tensors_bind(lam_tensors *t, const lam_family *family, const lam_
 void lam_tensors_free(lam_tensors *t)
 {
     free(t->slots);
-    t->slots = NULL;
+    free(t->norms);
+    t->slots = t->norms = NULL;
 }
 
 const char *lam_tensors_dtype(const lam_tensors *t)

@@ -12,7 +12,27 @@ typedef struct lam_tensors {
     const lam_bundle *bundle;
     size_t layers;
     lam_tensor *slots; /* [row_count, layers], owned; rows outside the layers use their first */
+    lam_tensor *norms; /* [norm_count, layers, LAM_NORM_TENSOR_COUNT], owned; the same */
 } lam_tensors;
+
+/* F32, F16, BF16 or F64; `what` is the tensor's name, quoted. */
+lam_status lam_tensor_check_dtype(const lam_tensor *t, const char *what, lam_err *err);
+
+/* "32, 8" */
+void lam__print_shape(char *out, size_t bytes, const size_t *shape, size_t rank);
+
+/* ---- Norms (norm_tensors.c) ---- */
+
+/* Finds the tensors of every norm of the model; refuses missing, doubled and misshapen ones, and
+ * whatever else stands under a norm's path, used or not: a bias that is silently dropped is a wrong
+ * answer. `prefix` is what the file's other names have. */
+lam_status lam__bind_norms(lam_tensors *t, const lam_hparams *h, const char *prefix, lam_err *err);
+
+/* NULL if the family has no such norm; its entry is NULL if the file does not hold the tensor. */
+lam_tensor *lam__norm_slot(const lam_tensors *t, lam_module module, size_t layer, const char *name);
+
+/* Reads `count` values; a variance or mean square must not be negative. */
+lam_status lam__read_norm(const lam_tensors *t, const lam_param *p, float *dst, lam_err *err);
 
 /* Finds each tensor of the family, checks its shape against h and its dtype, so that nothing is
  * allocated for a model that its files do not hold. Refuses one tensor under two names and a prefix

@@ -13,6 +13,7 @@
 #ifndef LAM_KERNELS_KERNELS_H
 #define LAM_KERNELS_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -69,6 +70,41 @@ typedef struct lam_layer_norm {
     float eps;
 } lam_layer_norm;
 
+/* Norms over a row or over consecutive groups of its channels:
+ *     z = (x - m) / d(v), or c (1 - k z) z of that;  y = gain z + bias
+ * m and v are mean and variance of the group, or 0 and its mean square. */
+typedef struct lam_row_norm {
+    const float *gain; /* [stride(width)] */
+    const float *bias; /* [stride(width)] */
+    size_t width;
+    size_t groups;         /* of width / groups channels each; at least 1 */
+    size_t measured;       /* channels at the front of a group that m and v are made of */
+    bool centre;           /* whether the mean is taken away */
+    size_t ddof;           /* v is divided by the count less this */
+    lam_eps_mode eps_mode; /* FLOOR_NORM: v is the length of the row */
+    float eps;
+    bool ada; /* whether c and k count */
+    float c, k;
+} lam_row_norm;
+
+/* y = (x~ - mean) scale + bias + slope x, channel by channel. x~ is x, or with groups x divided
+ * by sqrt(mean square of its group of the row + group_eps). */
+typedef struct lam_channel_affine {
+    const float *mean, *scale, *bias; /* [stride(width)] */
+    size_t width;
+    float slope;   /* 0 where there is none */
+    size_t groups; /* 0: none */
+    float group_eps;
+} lam_channel_affine;
+
+/* y = gain f(alpha x + shift) + bias, f = tanh or erf. */
+typedef struct lam_squash {
+    const float *gain, *bias; /* [stride(width)] */
+    size_t width;
+    float alpha, shift;
+    bool erf; /* else tanh */
+} lam_squash;
+
 /* Sum of table rows: word[ids[i]] + position[positions[i]] + type[types[i]], added in this order.
  */
 typedef struct lam_embedding {
@@ -101,6 +137,24 @@ typedef struct lam_kernels {
     /* y may be x. Two passes: mean first, then centred squares. */
     void (*layer_norm)(const lam_layer_norm *n, const float *x, size_t x_stride, size_t rows,
                        float *y, size_t y_stride);
+
+    /* y may be x. What layer_norm does not cover; two passes as there. */
+    void (*row_norm)(const lam_row_norm *n, const float *x, size_t x_stride, size_t rows, float *y,
+                     size_t y_stride);
+
+    /* y may be x. */
+    void (*channel_affine)(const lam_channel_affine *a, const float *x, size_t x_stride,
+                           size_t rows, float *y, size_t y_stride);
+
+    /* y may be x. */
+    void (*squash)(const lam_squash *s, const float *x, size_t x_stride, size_t rows, float *y,
+                   size_t y_stride);
+
+    /* Per channel over rows >= 1: mean[c] = sum x / rows, squares[c] = sum (x - mean[c])^2, both in
+     * double; [stride(width)] each, the padding is overwritten with anything. The order of the sums
+     * depends on `rows` alone. `around_zero`: mean is 0 and squares[c] = sum x^2. */
+    void (*column_moments)(const float *x, size_t stride, size_t rows, size_t width,
+                           bool around_zero, double *mean, double *squares);
 
     /* ids, positions, types [rows]; types NULL: the type table is not added. */
     void (*embed)(const lam_embedding *e, const int32_t *ids, const int32_t *positions,

@@ -5,14 +5,49 @@
 
 #include "core/base/status.h"
 #include "core/model/names.h"
+#include "core/model/weights.h"
 #include "core/norm/norm.h"
 
-/* Where norms stand. docs: design.md section 6. Post: u = N1(x + A(x)), x' = N2(u + F(u)). */
-#define LAM_PLACEMENT_MAP(X)               X(POST, "post")
+/* Where norms stand; docs/NORMS.md. a = residual_scale, A and F the sub-layers without residual:
+ *   post      u = N1(a x + A(x))        x' = N2(a u + F(u))
+ *   deepnorm  as post, a must be said
+ *   pre       u = a x + A(N1(x))        x' = a u + F(N2(u))
+ *   sandwich  u = a x + B1(A(N1(x)))    x' = a u + B2(F(N2(u)))
+ *   peri      as sandwich, embedding and final norm must exist
+ *   sub       as pre, with a norm S before the last linear of A and of F
+ *   none      u = a x + A(x)            x' = a u + F(u) */
+#define LAM_PLACEMENT_MAP(X) \
+    X(POST, "post")          \
+    X(DEEPNORM, "deepnorm")  \
+    X(PRE, "pre")            \
+    X(SANDWICH, "sandwich")  \
+    X(PERI, "peri")          \
+    X(SUB, "sub")            \
+    X(NONE, "none")
 #define LAM_ENUM_ROW_PLACEMENT(name, text) LAM_PLACEMENT_##name,
 typedef enum lam_placement {
     LAM_PLACEMENT_MAP(LAM_ENUM_ROW_PLACEMENT) LAM_PLACEMENT_COUNT
 } lam_placement;
+
+/* The norm of a sub-layer stands behind its residual sum. */
+static inline bool lam_placement_is_post(lam_placement p)
+{
+    return p == LAM_PLACEMENT_POST || p == LAM_PLACEMENT_DEEPNORM;
+}
+
+static inline bool lam_placement_has_branch(lam_placement p)
+{
+    return p == LAM_PLACEMENT_SANDWICH || p == LAM_PLACEMENT_PERI;
+}
+
+/* Of the norm between the two linears of the feed-forward part. */
+#define LAM_INNER_MAP(X)           \
+    X(BEFORE, "before_activation") \
+    X(AFTER, "after_activation")
+#define LAM_ENUM_ROW_INNER(name, text) LAM_INNER_##name,
+typedef enum lam_inner { LAM_INNER_MAP(LAM_ENUM_ROW_INNER) LAM_INNER_COUNT } lam_inner;
+
+const char *lam_placement_name(lam_placement v);
 
 /* How a token's position id follows from the sequence as sent. */
 typedef enum lam_position_rule {
@@ -36,7 +71,22 @@ typedef struct lam_hparams {
     lam_position_rule position_rule;
     lam_activation activation;
     lam_placement placement;
-    lam_norm_spec embedding_norm, attention_norm, ffn_norm;
+    /* ABSENT where there is none. Attention's and the feed-forward part's stand for all norms of
+     * that sub-layer: before or after it, of its branch, inside it. */
+    lam_norm_spec embedding_norm, attention_norm, ffn_norm, inner_norm, final_norm;
+    lam_inner inner_position;
+    float residual_scale; /* above 0 */
 } lam_hparams;
+
+/* The norm that a module is, in any layer of this model. */
+typedef struct lam_norm_site {
+    lam_norm_spec spec; /* kind ABSENT: the model has no such site */
+    size_t width;
+    lam_site site; /* of its result */
+    bool per_layer;
+} lam_norm_site;
+
+/* For the modules of LAM_NORM_MODULE_MAP (weights.h). */
+lam_norm_site lam_hparams_norm(const lam_hparams *h, lam_module module);
 
 #endif

@@ -20,6 +20,23 @@ static lam_status check_mask(lam_item *item, size_t *at, lam_err *err)
     return LAM_OK;
 }
 
+/* ddof 1 needs two values. */
+static lam_status check_count(const lam_model *m, const lam_item *item, lam_err *err)
+{
+    const lam_norm_source asked = item->opts ? item->opts->statistics : LAM_NORM_FROM_NONE;
+    for (size_t i = 0; m->program.any_ddof && i < m->program.op_count; i++) {
+        const lam_op *op = &m->program.ops[i];
+        if (op->kind != LAM_OP_NORM || op->u.norm.spec.ddof == 0) continue;
+        const lam_norm_spec *spec = &op->u.norm.spec;
+        const lam_norm_source source = lam_norm_source_for(spec, asked);
+        if (source == LAM_NORM_FROM_BATCH) continue; /* lam_request_check's */
+        if (lam_norm_count(spec, source, m->program.bufs[op->out].width, item->rows) == 1)
+            return lam_fail(err, LAM_E_INPUT, "item",
+                            "a variance over one value cannot be divided by N - 1 (ddof 1)");
+    }
+    return LAM_OK;
+}
+
 lam_status lam_item_check(const lam_model *m, lam_item *item, size_t *at, lam_err *err)
 {
     const lam_model_info *info = &m->info;
@@ -36,5 +53,6 @@ lam_status lam_item_check(const lam_model *m, lam_item *item, size_t *at, lam_er
         if (item->types && (size_t)(uint32_t)item->types[t] >= types)
             return blame(err, LAM_E_TYPE_RANGE, t, at, "type is outside the model's types");
     }
-    return check_mask(item, at, err);
+    LAM_TRY(check_mask(item, at, err));
+    return check_count(m, item, err);
 }

@@ -11,6 +11,8 @@ static const char *const stats_level_names[] = {LAM_STATS_LEVEL_MAP(TEXT_ROW)};
 static const char *const site_names[] = {LAM_SITE_MAP(TEXT_ROW)};
 static const char *const layer_value_names[] = {LAM_LAYER_VALUE_MAP(TEXT_ROW)};
 static const char *const head_value_names[] = {LAM_HEAD_VALUE_MAP(TEXT_ROW)};
+static const char *const source_names[] = {LAM_NORM_SOURCE_MAP(TEXT_ROW)};
+static const char *const eps_mode_names[] = {LAM_EPS_MODE_MAP(TEXT_ROW)};
 
 /* What other programs call the poolings. */
 static const struct {
@@ -74,6 +76,16 @@ const char *lam_head_value_name(lam_head_value v)
     return head_value_names[v];
 }
 
+const char *lam_norm_source_name(lam_norm_source v)
+{
+    return source_names[v];
+}
+
+const char *lam_eps_mode_name(lam_eps_mode v)
+{
+    return eps_mode_names[v];
+}
+
 bool lam_isa_parse(const char *s, size_t n, lam_isa *out)
 {
     size_t at;
@@ -111,5 +123,21 @@ bool lam_site_parse(const char *s, size_t n, lam_site *out)
     size_t at;
     if (!find(site_names, LAM_SITE_COUNT, s, n, &at)) return false;
     *out = (lam_site)at;
+    return true;
+}
+
+bool lam_norm_source_parse(const char *s, size_t n, lam_norm_source *out)
+{
+    size_t at;
+    if (!find(source_names, LAM_NORM_FROM_COUNT, s, n, &at)) return false;
+    *out = (lam_norm_source)at;
+    return true;
+}
+
+bool lam_eps_mode_parse(const char *s, size_t n, lam_eps_mode *out)
+{
+    size_t at;
+    if (!find(eps_mode_names, LAM_EPS_MODE_COUNT, s, n, &at)) return false;
+    *out = (lam_eps_mode)at;
     return true;
 }

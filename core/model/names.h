@@ -45,6 +45,21 @@
     X(OUTPUT, "output")                               \
     X(FINAL, "final")
 
+/* Over what a norm measures. What each kind allows stands in core/norm/kinds.c. */
+#define LAM_NORM_SOURCE_MAP(X)                                           \
+    X(NONE, "none")         /* nothing is measured */                    \
+    X(TOKEN, "token")       /* one row */                                \
+    X(SEQUENCE, "sequence") /* all rows of one item */                   \
+    X(RUNNING, "running")   /* tensors of the checkpoint, per channel */ \
+    X(BATCH, "batch")       /* all rows of one request, per channel */
+
+/* How eps enters the denominator of a variance or mean square v, or of a length. */
+#define LAM_EPS_MODE_MAP(X)                                     \
+    X(VARIANCE, "variance")             /* sqrt(v + eps) */     \
+    X(STD, "std")                       /* sqrt(v) + eps */     \
+    X(FLOOR_VARIANCE, "floor_variance") /* sqrt(max(v, eps)) */ \
+    X(FLOOR_NORM, "floor_norm")         /* max(length, eps) */
+
 /* What level full adds to a layer: one number, and one a head. */
 #define LAM_LAYER_VALUE_MAP(X)                          \
     X(TOKEN_SIMILARITY, "token_similarity")             \
@@ -63,6 +78,8 @@
 #define LAM_ENUM_ROW_ACTIVATION(name, text)  LAM_ACTIVATION_##name,
 #define LAM_ENUM_ROW_STATS(name, text)       LAM_STATS_##name,
 #define LAM_ENUM_ROW_SITE(name, text)        LAM_SITE_##name,
+#define LAM_ENUM_ROW_SOURCE(name, text)     LAM_NORM_FROM_##name,
+#define LAM_ENUM_ROW_EPS_MODE(name, text)   LAM_EPS_##name,
 
 typedef enum lam_isa { LAM_ISA_MAP(LAM_ENUM_ROW_ISA) LAM_ISA_COUNT } lam_isa;
 typedef enum lam_pool { LAM_POOL_MAP(LAM_ENUM_ROW_POOL) LAM_POOL_COUNT } lam_pool;
@@ -79,6 +96,12 @@ typedef enum lam_layer_value {
 typedef enum lam_head_value {
     LAM_HEAD_VALUE_MAP(LAM_ENUM_ROW_HEAD_VALUE) LAM_HEAD_VALUE_COUNT
 } lam_head_value;
+typedef enum lam_norm_source {
+    LAM_NORM_SOURCE_MAP(LAM_ENUM_ROW_SOURCE) LAM_NORM_FROM_COUNT
+} lam_norm_source;
+typedef enum lam_eps_mode {
+    LAM_EPS_MODE_MAP(LAM_ENUM_ROW_EPS_MODE) LAM_EPS_MODE_COUNT
+} lam_eps_mode;
 
 /* The layer of sites that belong to none: embedding and final. */
 #define LAM_LAYER_NONE SIZE_MAX
@@ -90,6 +113,8 @@ const char *lam_stats_level_name(lam_stats_level v);
 const char *lam_site_name(lam_site v);
 const char *lam_layer_value_name(lam_layer_value v);
 const char *lam_head_value_name(lam_head_value v);
+const char *lam_norm_source_name(lam_norm_source v);
+const char *lam_eps_mode_name(lam_eps_mode v);
 
 /* Exact, case-sensitive; false leaves *out alone. lam_pool_parse also takes the spellings of other
  * programs: last_token, lasttoken, weightedmean, mean_sqrt_len_tokens, mean_tokens, max_tokens,
@@ -98,5 +123,7 @@ bool lam_isa_parse(const char *s, size_t n, lam_isa *out);
 bool lam_pool_parse(const char *s, size_t n, lam_pool *out);
 bool lam_stats_level_parse(const char *s, size_t n, lam_stats_level *out);
 bool lam_site_parse(const char *s, size_t n, lam_site *out);
+bool lam_norm_source_parse(const char *s, size_t n, lam_norm_source *out);
+bool lam_eps_mode_parse(const char *s, size_t n, lam_eps_mode *out);
 
 #endif

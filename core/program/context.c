@@ -34,6 +34,17 @@ static size_t attention_floats(const lam_model *m)
     return most;
 }
 
+static size_t widest_norm(const lam_program *p)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < p->op_count; i++) {
+        if (p->ops[i].kind != LAM_OP_NORM) continue;
+        const size_t stride = lam_row_stride(p->bufs[p->ops[i].out].width);
+        if (stride > most) most = stride;
+    }
+    return most;
+}
+
 static void lay_out(lam_ctx *c, layout *l, const lam_model *m, size_t max_rows)
 {
     const lam_program *p = &m->program;
@@ -41,6 +52,8 @@ static void lay_out(lam_ctx *c, layout *l, const lam_model *m, size_t max_rows)
     const size_t row_floats = p->row_floats > measured ? p->row_floats : measured;
     c->rows = piece(l, max_rows, row_floats, sizeof *c->rows);
     c->tap = piece(l, max_rows, lam_row_stride(p->tap_width), sizeof *c->tap);
+    c->norm_sums = piece(l, widest_norm(p), 2, sizeof *c->norm_sums);
+    c->norm_affine = piece(l, widest_norm(p), 3, sizeof *c->norm_affine);
     c->attention = piece(l, attention_floats(m), 1, sizeof *c->attention);
     c->ids = piece(l, max_rows, 1, sizeof *c->ids);
     c->positions = piece(l, max_rows, 1, sizeof *c->positions);
@@ -84,4 +97,9 @@ void lam_ctx_free(lam_ctx *c)
     if (!c) return;
     lam_block_unmap(&c->block);
     free(c);
+}
+
+void lam__ctx_watch(lam_ctx *c, const lam_watch *w)
+{
+    c->watch = w;
 }

@@ -12,10 +12,17 @@ typedef struct lam_sequence {
 
 /* The first tensor of an item that is not finite. */
 typedef struct lam_fault {
+    size_t sequence; /* of the item in the batch */
     bool found;
     size_t layer;
     lam_site site;
 } lam_fault;
+
+/* Shows the rows of each site as they come up: [rows, the slot's width]. For tools and tests. */
+typedef struct lam_watch {
+    void (*see)(void *arg, size_t slot, const float *x, size_t stride, size_t rows);
+    void *arg;
+} lam_watch;
 
 struct lam_ctx {
     const lam_model *model;
@@ -23,6 +30,8 @@ struct lam_ctx {
     lam_block block; /* everything below lies in it */
     float *rows;     /* [max_rows, row_floats of the wider list], buffer by buffer */
     float *tap; /* [max_rows, stride(program.tap_width)] a linear's result before its residual */
+    double *norm_sums;                /* [2, widest stride]: scratch of norms over several rows */
+    float *norm_affine;               /* [3, widest stride]: the same */
     float *attention;                 /* scratch of the attention kernel */
     int32_t *ids, *positions, *types; /* [max_rows] */
     lam_sequence *sequences;          /* [max_rows]: an item has at least one row */
@@ -31,8 +40,12 @@ struct lam_ctx {
     size_t row_count, sequence_count;
     bool any_stats, any_full;
     const lam_program *program; /* the list that runs: plain or measured */
-    lam_fault *probe;           /* looking for the first fault of a batch of one item; else NULL */
+    const lam_watch *watch;     /* or NULL; set by lam__ctx_watch */
+    lam_fault *probe;           /* looking for the first fault of one item of the batch; else NULL */
 };
+
+/* Until it is called with NULL, lam_encode runs every op and shows each tapped tensor. */
+void lam__ctx_watch(lam_ctx *c, const lam_watch *w);
 
 /* Runs the program over the batch. Vectors are written as their states come up. `is_last`: no other
  * batch of the call follows. */

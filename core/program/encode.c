@@ -18,30 +18,44 @@ static void append(lam_ctx *c, lam_item *item)
     if (item->stats && lam__stats_layers(item->stats)) c->any_full = true;
 }
 
+/* Whether an item may ride with the one before it. Norms are run on one source a batch; and where
+ * they look at the whole batch, that is one request. */
+static bool may_join(const lam_ctx *c, const lam_item *item, const lam_item *before)
+{
+    if (item->opts == before->opts) return true;
+    if (item->opts->statistics != before->opts->statistics) return false;
+    return !lam_opts_batch_dependent(c->model, item->opts);
+}
+
 /* Takes whole items from the front as long as they fit; returns how many. */
 static size_t fill(lam_ctx *c, lam_item *items, size_t count)
 {
     c->row_count = c->sequence_count = 0;
     c->any_stats = c->any_full = false;
     size_t taken = 0;
-    while (taken < count && c->row_count + items[taken].rows <= c->max_rows)
+    while (taken < count && c->row_count + items[taken].rows <= c->max_rows) {
+        if (taken > 0 && !may_join(c, &items[taken], &items[taken - 1])) break;
         append(c, &items[taken++]);
+    }
     return taken;
 }
 
-/* Runs the item again, alone, to say where its first non-finite value stands. Costs a second pass
- * for items that fail, and nothing for the others. */
-static lam_status locate_fault(lam_ctx *c, lam_item *item, const lam_stop *stop)
+/* Runs the batch of an item again to say where the item's first non-finite value stands: the item
+ * alone, or with its request where that decides its values. Costs a second pass for items that
+ * fail, and nothing for the others. */
+static lam_status locate_fault(lam_ctx *c, lam_item *items, size_t count, size_t at,
+                               const lam_stop *stop)
 {
     lam_fault fault = {.layer = LAM_LAYER_NONE, .site = LAM_SITE_FINAL};
+    lam_item *item = &items[at];
+    const bool together = lam_opts_batch_dependent(c->model, item->opts);
     const lam_status failure = item->status;
-    lam_stats *stats = item->stats;
-    item->stats = NULL;
-    (void)fill(c, item, 1);
+    (void)fill(c, together ? items : item, together ? count : 1);
+    c->any_stats = c->any_full = false; /* they have been taken */
+    fault.sequence = together ? at : 0;
     c->probe = &fault;
     const lam_status status = lam__execute(c, false, stop);
     c->probe = NULL;
-    item->stats = stats;
     item->status = failure;
     item->fault_layer = fault.layer;
     item->fault_site = fault.site;
@@ -53,7 +67,7 @@ static lam_status locate_faults(lam_ctx *c, lam_item *items, size_t count, const
     for (size_t i = 0; i < count; i++) {
         items[i].fault_layer = LAM_LAYER_NONE;
         items[i].fault_site = LAM_SITE_FINAL;
-        if (items[i].status == LAM_E_NON_FINITE) LAM_TRY(locate_fault(c, &items[i], stop));
+        if (items[i].status == LAM_E_NON_FINITE) LAM_TRY(locate_fault(c, items, count, i, stop));
     }
     return LAM_OK;
 }

@@ -37,7 +37,7 @@ static const float *weight(const lam_ctx *c, lam_ref ref)
 static bool tap_wanted(const lam_ctx *c, size_t slot)
 {
     if (slot == LAM_SLOT_NONE) return false;
-    if (c->probe) return true;
+    if (c->probe || c->watch) return true;
     if (!c->any_stats) return false;
     for (size_t i = 0; i < c->sequence_count; i++) {
         const lam_stats *stats = c->sequences[i].item->stats;
@@ -57,10 +57,13 @@ static bool rows_finite(const matrix *m, size_t first, size_t rows)
 static void tap(lam_ctx *c, const lam_op *op, matrix m)
 {
     if (c->probe) {
-        if (!c->probe->found && !rows_finite(&m, 0, c->row_count))
-            *c->probe = (lam_fault){true, op->layer, op->site};
+        lam_fault *f = c->probe;
+        const lam_sequence *s = &c->sequences[f->sequence];
+        if (!f->found && !rows_finite(&m, s->first, s->rows))
+            f->found = true, f->layer = op->layer, f->site = op->site;
         return;
     }
+    if (c->watch) c->watch->see(c->watch->arg, op->slot, m.data, m.stride, c->row_count);
     for (size_t i = 0; i < c->sequence_count; i++) {
         const lam_sequence *s = &c->sequences[i];
         if (!s->item->stats || !lam__stats_collects(s->item->stats, op->slot)) continue;
@@ -83,21 +86,47 @@ static void run_embed(const lam_ctx *c, const lam_op *op)
                             out.data, out.stride);
 }
 
+/* What the items of the batch ask for instead of the model's own source. Batches of norms that look
+ * at the whole request hold one request (encode.c), so the first item speaks for all. */
+static lam_norm_source source_of(const lam_ctx *c, const lam_op *op)
+{
+    return lam_norm_source_for(&op->u.norm.spec, c->sequences[0].item->opts->statistics);
+}
+
 static void run_norm(const lam_ctx *c, const lam_op *op)
 {
     const matrix in = matrix_of(c, op->in), out = matrix_of(c, op->out);
-    const lam_norm_info *info = lam_norm_get_info(op->u.norm.spec.kind);
+    const lam_ref *t = op->u.norm.tensors;
     lam_norm_run run = {.kernels = &c->model->kernels,
                         .spec = &op->u.norm.spec,
+                        .source = source_of(c, op),
+                        .params = {.gain = weight(c, t[LAM_NORM_TENSOR_GAIN]),
+                                   .bias = weight(c, t[LAM_NORM_TENSOR_BIAS]),
+                                   .mean = weight(c, t[LAM_NORM_TENSOR_MEAN]),
+                                   .square = weight(c, t[LAM_NORM_TENSOR_SQUARE]),
+                                   .scale = weight(c, op->u.norm.scale),
+                                   .factor = *weight(c, t[LAM_NORM_TENSOR_FACTOR]),
+                                   .alpha = *weight(c, t[LAM_NORM_TENSOR_ALPHA]),
+                                   .shift = *weight(c, t[LAM_NORM_TENSOR_SHIFT])},
                         .width = in.width,
                         .rows = c->row_count,
                         .x = in.data,
                         .x_stride = in.stride,
                         .y = out.data,
-                        .y_stride = out.stride};
-    for (size_t i = 0; i < info->param_count; i++)
-        run.params[i] = weight(c, op->u.norm.params[i]);
-    info->run(&run);
+                        .y_stride = out.stride,
+                        .sums = c->norm_sums,
+                        .affine = c->norm_affine};
+    if (run.source != LAM_NORM_FROM_SEQUENCE) {
+        lam_norm_run_kind(&run);
+        return;
+    }
+    for (size_t i = 0; i < c->sequence_count; i++) {
+        const lam_sequence *s = &c->sequences[i];
+        run.rows = s->rows;
+        run.x = in.data + s->first * in.stride;
+        run.y = out.data + s->first * out.stride;
+        lam_norm_run_kind(&run);
+    }
 }
 
 static void add(const lam_ctx *c, matrix x, matrix z, float scale, matrix y)
@@ -238,7 +267,7 @@ static size_t last_state(const lam_ctx *c)
 lam_status lam__execute(lam_ctx *c, bool is_last, const lam_stop *stop)
 {
     const lam_program *p = c->any_full ? c->model->program.measured : &c->model->program;
-    const size_t last = c->any_stats || c->probe ? SIZE_MAX : last_state(c);
+    const size_t last = c->any_stats || c->probe || c->watch ? SIZE_MAX : last_state(c);
     c->program = p;
     for (size_t i = 0; i < p->op_count; i++) {
         const lam_op *op = &p->ops[i];

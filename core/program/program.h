@@ -63,7 +63,12 @@ typedef struct lam_op {
         struct {
             lam_module module;
             lam_norm_spec spec;
-            lam_ref params[LAM_NORM_MAX_PARAMS];
+            /* In the block: gain and bias as lam_norm_params has them; for kinds with statistics
+             * MEAN (zeros for those without one) and SQUARE as stored, if has_running; and
+             * FACTOR, ALPHA and SHIFT, one float each, where the kind has them. */
+            lam_ref tensors[LAM_NORM_TENSOR_COUNT];
+            lam_ref scale;    /* gain / d(square), if has_running */
+            bool has_running; /* the checkpoint has the running tensors */
         } norm;
         struct {                                /* the site is the result without the residual */
             lam_module parts[LAM_LINEAR_PARTS]; /* matrices side by side: query, key, value */
@@ -107,6 +112,8 @@ typedef struct lam_program {
     size_t *slot_widths; /* [slot_count] */
     uint16_t
         *slots; /* [(layers + 1) * LAM_SITE_COUNT]: the slot of each site, see lam_program_slot */
+    bool any_batch; /* some norm runs on statistics of the batch unless a request says otherwise */
+    bool any_ddof;  /* some norm divides a variance by N - 1 */
     size_t block_floats;
     size_t parameters;            /* values in the tensors that were packed */
     lam_block block;              /* packed weights; read-only after packing */

@@ -33,6 +33,15 @@ static size_t out_width(const lam_program *p, const lam_op *op)
     return b == LAM_BUF_NONE ? 0 : p->bufs[b].width;
 }
 
+static size_t norm_parameters(const lam_norm_spec *spec, size_t width)
+{
+    size_t sum = 0;
+    for (int t = 0; t < LAM_NORM_TENSOR_COUNT; t++)
+        if (lam_norm_uses(spec, (lam_norm_tensor)t))
+            sum += lam_norm_tensor_is_scalar((lam_norm_tensor)t) ? 1 : width;
+    return sum;
+}
+
 /* A product and its sum are two operations; those of norms, activations and sums are a rounding
  * error beside them and count once a number. */
 static op_cost cost_of(const lam_program *p, const lam_hparams *h, const lam_op *op)
@@ -44,7 +53,7 @@ static op_cost cost_of(const lam_program *p, const lam_hparams *h, const lam_op 
         return (op_cost){.parameters = (h->vocab + h->position_rows + h->types) * width,
                          .flops = (op->u.embed.has_types ? 2.0 : 1.0) * one};
     case LAM_OP_NORM:
-        return (op_cost){.parameters = lam_norm_get_info(op->u.norm.spec.kind)->param_count * width,
+        return (op_cost){.parameters = norm_parameters(&op->u.norm.spec, width),
                          .flops = 8.0 * one};
     case LAM_OP_LINEAR: {
         const size_t outputs = op->u.linear.part_count * op->u.linear.part_width;
@@ -159,12 +168,13 @@ static void put_details(api_buffer *b, const lam_op *op)
 {
     switch (op->kind) {
     case LAM_OP_NORM:
-        put_string(b, "norm", lam_norm_get_info(op->u.norm.spec.kind)->name);
+        put_string(b, "norm", lam_norm_kind_name(op->u.norm.spec.kind));
         key(b, "module");
         put_module(b, op->u.norm.module);
         key(b, "eps");
-        api_buffer_json_float(b, op->u.norm.spec.eps);
-        put_string(b, "verdict", lam_norm_get_info(op->u.norm.spec.kind)->verdict);
+        api_buffer_json_float(b, (float)op->u.norm.spec.eps);
+        put_string(b, "source", lam_norm_source_name(op->u.norm.spec.source));
+        put_string(b, "verdict", lam_norm_verdict(op->u.norm.spec.source));
         break;
     case LAM_OP_LINEAR:
         put_linear(b, op);
@@ -321,13 +331,13 @@ static void print_facts(const lam_model *m)
 /* "layer, eps 1e-12, independent" */
 static void describe_op(const lam_op *op, char *out, size_t bytes)
 {
-    const lam_norm_info *norm;
+    const lam_norm_spec *norm;
     out[0] = '\0';
     switch (op->kind) {
     case LAM_OP_NORM:
-        norm = lam_norm_get_info(op->u.norm.spec.kind);
-        (void)snprintf(out, bytes, "%s, eps %g, %s", norm->name, (double)op->u.norm.spec.eps,
-                       norm->verdict);
+        norm = &op->u.norm.spec;
+        (void)snprintf(out, bytes, "%s, eps %g, %s, %s", lam_norm_kind_name(norm->kind), norm->eps,
+                       lam_norm_source_name(norm->source), lam_norm_verdict(norm->source));
         break;
     case LAM_OP_LINEAR:
         (void)snprintf(out, bytes, "%zu -> %zu%s%s%s", op->u.linear.inputs,

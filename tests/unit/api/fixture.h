@@ -92,7 +92,11 @@ static inline lam_tokenizer *fixture_tokenizer(void)
 /* NULL if anything fails. The caller closes it. */
 static inline lam_model *fixture_model(bool with_tokenizer)
 {
-    static const lam_norm_spec norm = {.kind = LAM_NORM_LAYER, .eps = 1e-5f};
+    static const lam_norm_spec norm = {.kind = LAM_NORM_LAYER,
+                                       .source = LAM_NORM_FROM_TOKEN,
+                                       .eps = 1e-5,
+                                       .gain = true,
+                                       .bias = true};
     static const lam_prompt prompts[] = {{"query", "query: "}, {"none", ""}};
     lam_weights weights = {fixture_read, fixture_has};
     lam_open_opts opts = lam_open_opts_default();
@@ -111,7 +115,8 @@ static inline lam_model *fixture_model(bool with_tokenizer)
                     .activation = LAM_ACTIVATION_GELU,
                     .embedding_norm = norm,
                     .attention_norm = norm,
-                    .ffn_norm = norm},
+                    .ffn_norm = norm,
+                    .residual_scale = 1.0f},
         .weights = &weights,
         .head = {.pool = LAM_POOL_MEAN, .normalize = true, .max_input_length = FIXTURE_TEXT_TOKENS},
         .prompts = prompts,

@@ -49,7 +49,8 @@ static bool tiny_has(const lam_weights *w, lam_module module, size_t layer, cons
     return true;
 }
 
-static const lam_norm_spec tiny_norm = {.kind = LAM_NORM_LAYER, .eps = 1e-5f};
+static const lam_norm_spec tiny_norm = {
+    .kind = LAM_NORM_LAYER, .source = LAM_NORM_FROM_TOKEN, .eps = 1e-5, .gain = true, .bias = true};
 
 lam_model *tiny_model_new(const lam_open_opts *opts, const tiny_fault *fault)
 {
@@ -68,7 +69,8 @@ lam_model *tiny_model_new(const lam_open_opts *opts, const tiny_fault *fault)
                     .activation = LAM_ACTIVATION_GELU,
                     .embedding_norm = tiny_norm,
                     .attention_norm = tiny_norm,
-                    .ffn_norm = tiny_norm},
+                    .ffn_norm = tiny_norm,
+                    .residual_scale = 1.0f},
         .weights = &weights.base,
         .head = {.pool = LAM_POOL_MEAN, .normalize = true},
     };
