@@ -29,17 +29,17 @@
     void lam__activate_##isa(lam_activation act, const float *x, size_t x_stride, size_t rows,    \
                              size_t width, float *y, size_t y_stride);                            \
     void lam__moments_##isa(const float *x, size_t stride, size_t rows, size_t width,             \
-                            lam_moments *out, double *channel_squares); \
-    void lam__attention_sums_##isa(const lam_attention *a, const float *q, const float *k,      \
-                                   size_t stride, size_t tokens, lam_attention_sums *sums,      \
-                                   float *scratch);                                             \
-    void lam__products_##isa(const float *x, size_t x_stride, const float *y, size_t y_stride,  \
-                             size_t rows, size_t width, lam_row_products *out);                 \
-    void lam__add_scaled_##isa(const float *x, size_t stride, size_t rows, size_t width,        \
-                               const float *scale, double *sums);                               \
-    void lam__centre_##isa(const float *x, size_t x_stride, size_t rows, size_t width,          \
-                           const float *high, const float *low, float *y, size_t y_stride);     \
-    void lam__tail_counts_##isa(const float *x, size_t stride, size_t rows, size_t width,       \
+                            lam_moments *out, double *channel_squares);                           \
+    void lam__attention_sums_##isa(const lam_attention *a, const float *q, const float *k,        \
+                                   size_t stride, size_t tokens, lam_attention_sums *sums,        \
+                                   float *scratch);                                               \
+    void lam__products_##isa(const float *x, size_t x_stride, const float *y, size_t y_stride,    \
+                             size_t rows, size_t width, lam_row_products *out);                   \
+    void lam__add_scaled_##isa(const float *x, size_t stride, size_t rows, size_t width,          \
+                               const float *scale, double *sums);                                 \
+    void lam__centre_##isa(const float *x, size_t x_stride, size_t rows, size_t width,            \
+                           const float *high, const float *low, float *y, size_t y_stride);       \
+    void lam__tail_counts_##isa(const float *x, size_t stride, size_t rows, size_t width,         \
                                 float low, float high, lam_tail_counts *out);
 
 LAM__DECLARE_KERNELS(ref)

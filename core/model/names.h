@@ -78,8 +78,8 @@
 #define LAM_ENUM_ROW_ACTIVATION(name, text)  LAM_ACTIVATION_##name,
 #define LAM_ENUM_ROW_STATS(name, text)       LAM_STATS_##name,
 #define LAM_ENUM_ROW_SITE(name, text)        LAM_SITE_##name,
-#define LAM_ENUM_ROW_SOURCE(name, text)     LAM_NORM_FROM_##name,
-#define LAM_ENUM_ROW_EPS_MODE(name, text)   LAM_EPS_##name,
+#define LAM_ENUM_ROW_SOURCE(name, text)      LAM_NORM_FROM_##name,
+#define LAM_ENUM_ROW_EPS_MODE(name, text)    LAM_EPS_##name,
 
 typedef enum lam_isa { LAM_ISA_MAP(LAM_ENUM_ROW_ISA) LAM_ISA_COUNT } lam_isa;
 typedef enum lam_pool { LAM_POOL_MAP(LAM_ENUM_ROW_POOL) LAM_POOL_COUNT } lam_pool;

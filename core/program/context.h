@@ -41,7 +41,7 @@ struct lam_ctx {
     bool any_stats, any_full;
     const lam_program *program; /* the list that runs: plain or measured */
     const lam_watch *watch;     /* or NULL; set by lam__ctx_watch */
-    lam_fault *probe;           /* looking for the first fault of one item of the batch; else NULL */
+    lam_fault *probe; /* looking for the first fault of one item of the batch; else NULL */
 };
 
 /* Until it is called with NULL, lam_encode runs every op and shows each tapped tensor. */

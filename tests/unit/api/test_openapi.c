@@ -65,7 +65,8 @@ Test(openapi, has_the_sets_of_the_code)
                   json_string_value(name));
     }
     static const char *const levels[] = {"none", "summary", "full"};
-    expect_names(at(encode, "statistics", "enum", NULL), levels, LAM_STATS_LEVEL_COUNT, "statistics");
+    expect_names(at(encode, "statistics", "enum", NULL), levels, LAM_STATS_LEVEL_COUNT,
+                 "statistics");
     cr_expect_eq(json_array_size(at(encode, "statistics", "enum", NULL)), LAM_STATS_LEVEL_COUNT);
     json_decref(doc);
 }
