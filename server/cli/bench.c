@@ -21,6 +21,8 @@ static const double WARM_MS = 100.0;
     X(NUMBER, seed, 1, 0, 4294967295, "N", "of ids and mixed lengths")                     \
     X(NUMBER, max_batch_tokens, 512, 1, 1048576, "TOKENS",                                 \
       "rows of one batch; raised to the model's longest sequence where smaller")           \
+    X(CHOICE, statistics, "none", 0, 0, "none|summary|full|full_without_attention",        \
+      "fill and read statistics; rounds without them take turns and show their cost")      \
     X(SWITCH, json, 0, 0, 0, NULL, "a JSON list of results")
 
 typedef struct bench_options {
@@ -44,6 +46,7 @@ typedef struct share {
     lam_ctx *ctx;
     lam_item *items;
     size_t count;
+    lam_arena arena; /* of its statistics */
     pthread_t thread;
     bool started;
 } share;
@@ -58,6 +61,8 @@ typedef struct bench {
     bool has_barrier, ending;
     lam_arena arena; /* of the shape at work */
     double ms[MAX_ROUNDS], sorted[MAX_ROUNDS];
+    bool with_statistics; /* in the round at hand */
+    double plain_ms[MAX_ROUNDS];
 } bench;
 
 static double now_ms(void)
@@ -162,6 +167,55 @@ static lam_status make_items(bench *b, const shape *s, size_t *rows, lam_err *er
     return LAM_OK;
 }
 
+/* ---- Statistics ------------------------------------------------------------------------------ */
+
+static bool wants_statistics(const bench *b)
+{
+    return strcmp(b->options.statistics, "none") != 0;
+}
+
+/* What a reply reads. */
+static void read_statistics(const lam_model_info *info, const lam_stats *stats)
+{
+    for (size_t l = 0; l <= info->layers; l++) {
+        const size_t layer = l < info->layers ? l : LAM_LAYER_NONE;
+        lam_site_stats site;
+        lam_layer_stats values;
+        for (int s = 0; s < LAM_SITE_COUNT; s++)
+            (void)lam_stats_read(stats, layer, (lam_site)s, &site);
+        (void)lam_stats_read_layer(stats, layer, &values);
+    }
+}
+
+/* The items of a share as one request. */
+static void encode_with_statistics(share *s)
+{
+    const bench *b = s->bench;
+    lam_stats_opts o = {.level = LAM_STATS_SUMMARY};
+    lam_stats *stats = NULL;
+    lam_err err;
+    if (strcmp(b->options.statistics, "summary") != 0) o.level = LAM_STATS_FULL;
+    o.skip_attention = strcmp(b->options.statistics, "full_without_attention") == 0;
+    for (size_t i = 0; i < s->count; i++)
+        o.max_rows += s->items[i].rows;
+    lam_arena_reset(&s->arena);
+    if (lam_stats_new(&stats, &s->arena, b->model, &o, &err) != LAM_OK) exit(cli_fail(&err));
+    for (size_t i = 0; i < s->count; i++)
+        s->items[i].stats = stats;
+    (void)lam_encode(s->ctx, s->items, s->count, NULL);
+    read_statistics(lam_model_get_info(b->model), stats);
+    for (size_t i = 0; i < s->count; i++)
+        s->items[i].stats = NULL;
+}
+
+static void encode_share(share *s)
+{
+    if (s->bench->with_statistics)
+        encode_with_statistics(s);
+    else
+        (void)lam_encode(s->ctx, s->items, s->count, NULL);
+}
+
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 
 static void *share_main(void *arg)
@@ -170,7 +224,7 @@ static void *share_main(void *arg)
     for (;;) {
         pthread_barrier_wait(&s->bench->barrier);
         if (s->bench->ending) return NULL;
-        (void)lam_encode(s->ctx, s->items, s->count, NULL);
+        encode_share(s);
         pthread_barrier_wait(&s->bench->barrier);
     }
 }
@@ -181,7 +235,7 @@ static double run_round(bench *b)
     const bool many = b->options.threads > 1;
     if (many) pthread_barrier_wait(&b->barrier);
     double start = now_ms();
-    (void)lam_encode(b->shares[0].ctx, b->shares[0].items, b->shares[0].count, NULL);
+    encode_share(&b->shares[0]);
     if (many) pthread_barrier_wait(&b->barrier);
     return now_ms() - start;
 }
@@ -200,11 +254,19 @@ static double median(const double *sorted, size_t n)
 static void run_rounds(bench *b)
 {
     double start = now_ms();
+    const size_t n = b->options.rounds;
+    b->with_statistics = wants_statistics(b);
     for (size_t i = 0; i < WARM_ROUNDS || now_ms() - start < WARM_MS; i++)
         (void)run_round(b);
-    const size_t n = b->options.rounds;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        if (wants_statistics(b)) {
+            b->with_statistics = false;
+            b->plain_ms[i] = run_round(b);
+            b->with_statistics = true;
+        }
         b->ms[i] = run_round(b);
+    }
+    qsort(b->plain_ms, n, sizeof *b->plain_ms, compare_ms);
     memcpy(b->sorted, b->ms, n * sizeof *b->ms);
     qsort(b->sorted, n, sizeof *b->sorted, compare_ms);
 }
@@ -223,7 +285,11 @@ static void print_json(const bench *b, const shape *s, size_t rows, bool first)
                  b->sorted[0], b->sorted[n - 1]);
     for (size_t i = 0; i < n; i++)
         (void)printf("%s%.6g", i ? "," : "", b->ms[i]);
-    (void)printf("]},\"tokens_per_second\":%.6g}", (double)rows / middle * 1e3);
+    (void)printf("]}");
+    if (wants_statistics(b))
+        (void)printf(",\"statistics\":\"%s\",\"statistics_cost\":%.4g", b->options.statistics,
+                     middle / median(b->plain_ms, n) - 1.0);
+    (void)printf(",\"tokens_per_second\":%.6g}", (double)rows / middle * 1e3);
 }
 
 static void print_row(const bench *b, const shape *s, size_t rows, bool first)
@@ -231,12 +297,16 @@ static void print_row(const bench *b, const shape *s, size_t rows, bool first)
     const size_t n = b->options.rounds;
     const double middle = median(b->sorted, n);
     if (first)
-        (void)printf("%-10s %7s %9s %6s %6s %10s %10s %10s %10s\n", "shape", "threads", "precision",
-                     "isa", "rounds", "median ms", "min ms", "max ms", "tokens/s");
-    (void)printf("%-10.*s %7" PRIu64 " %9s %6s %6zu %10.3f %10.3f %10.3f %10.0f\n",
+        (void)printf("%-10s %7s %9s %6s %6s %10s %10s %10s %10s%s\n", "shape", "threads", "precision",
+                     "isa", "rounds", "median ms", "min ms", "max ms", "tokens/s",
+                     wants_statistics(b) ? "       cost" : "");
+    (void)printf("%-10.*s %7" PRIu64 " %9s %6s %6zu %10.3f %10.3f %10.3f %10.0f",
                  (int)s->text_bytes, s->text, b->options.threads, b->common.precision,
                  lam_isa_name(lam_model_get_info(b->model)->isa), n, middle, b->sorted[0],
                  b->sorted[n - 1], (double)rows / middle * 1e3);
+    if (wants_statistics(b))
+        (void)printf(" %9.1f%%", 100.0 * (middle / median(b->plain_ms, n) - 1.0));
+    (void)puts("");
 }
 
 static lam_status run_shapes(bench *b, lam_err *err)
@@ -271,6 +341,7 @@ static lam_status start(bench *b, lam_err *err)
     if (!b->shares) return lam_fail(err, LAM_E_NOMEM, "--threads", "no memory for the threads");
     for (size_t i = 0; i < threads; i++) {
         b->shares[i].bench = b;
+        lam_arena_init(&b->shares[i].arena, (size_t)4 << 30);
         LAM_TRY(lam_ctx_new(&b->shares[i].ctx, b->model, rows > longest ? rows : longest, err));
     }
     b->has_barrier = pthread_barrier_init(&b->barrier, NULL, (unsigned)threads) == 0;
@@ -298,8 +369,10 @@ static void stop(bench *b)
     } else if (started > 1) {
         return;
     }
-    for (size_t i = 0; b->shares && i < b->options.threads; i++)
+    for (size_t i = 0; b->shares && i < b->options.threads; i++) {
         lam_ctx_free(b->shares[i].ctx);
+        lam_arena_fini(&b->shares[i].arena);
+    }
     free(b->shares);
     lam_model_close(b->model);
     lam_arena_fini(&b->arena);
