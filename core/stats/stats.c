@@ -117,6 +117,18 @@ bool lam__stats_collects(const lam_stats *s, size_t slot)
     return s->slots[slot].channel_squares != NULL;
 }
 
+/* The next channel from `c` on that is larger, or width. Most are not: four at a time. */
+static size_t next_larger(const double *squares, size_t c, size_t width, double than)
+{
+    for (; c + 4 <= width; c += 4) {
+        const double *s = squares + c;
+        if ((s[0] > than) | (s[1] > than) | (s[2] > than) | (s[3] > than)) break;
+    }
+    while (c < width && !(squares[c] > than))
+        c++;
+    return c;
+}
+
 /* Keeps the channels of largest mean square, largest first; of equal ones the lower index. */
 static void find_channels(const double *squares, size_t width, uint64_t tokens, lam_site_stats *out)
 {
@@ -124,7 +136,8 @@ static void find_channels(const double *squares, size_t width, uint64_t tokens, 
     double kept[LAM_STATS_CHANNELS];
     size_t count = 0;
     for (size_t c = 0; c < width; c++) {
-        if (count == limit && !(squares[c] > kept[count - 1])) continue;
+        if (count == limit) c = next_larger(squares, c, width, kept[count - 1]);
+        if (c == width) break;
         size_t at = count < limit ? count++ : count - 1;
         for (; at > 0 && squares[c] > kept[at - 1]; at--) {
             kept[at] = kept[at - 1];
