@@ -143,15 +143,54 @@ static void check_statistics_of(run *r, const norm_request *q, const lam_stats *
     }
 }
 
+/* Level full of a layer; `item` SIZE_MAX: of the whole request. */
+static void check_layer(run *r, const norm_request *q, const lam_stats *stats, size_t item,
+                        const json_t *want)
+{
+    const size_t layer = (size_t)json_integer_value(json_object_get(want, "layer"));
+    lam_layer_stats got = {0};
+    if (!json_object_get(want, "layer_cosine")) return;
+    const bool there = item == SIZE_MAX ? lam_stats_read_layer(stats, layer, &got)
+                                        : lam_stats_read_item_layer(stats, item, layer, &got);
+    if (!check(&r->tally, there, "%s/%s: no level full of layer %zu", r->c.name, q->name, layer))
+        return;
+    for (int i = 0; i < LAM_LAYER_VALUE_COUNT; i++) {
+        const char *name = lam_layer_value_name((lam_layer_value)i);
+        check_number(r, q->name, "a layer", name, json_object_get(want, name), got.values[i]);
+    }
+    for (int i = 0; i < LAM_HEAD_VALUE_COUNT; i++) {
+        const char *name = lam_head_value_name((lam_head_value)i);
+        const json_t *list = json_object_get(want, name);
+        for (size_t h = 0; h < got.heads; h++)
+            check_number(r, q->name, "a head", name, json_array_get(list, h),
+                         got.head_values[i][h]);
+    }
+}
+
+static void check_items(run *r, const norm_request *q, const lam_stats *stats)
+{
+    size_t i, k;
+    json_t *item, *layer;
+    json_array_foreach(json_object_get(q->expect, "items"), i, item)
+    {
+        json_array_foreach(json_object_get(item, "layers"), k, layer)
+        {
+            check_layer(r, q, stats, i, layer);
+        }
+    }
+}
+
 static void check_statistics(run *r, norm_request *q)
 {
     const json_t *want = json_object_get(q->expect, "statistics");
-    const lam_stats_opts o = {.level = LAM_STATS_SUMMARY};
+    lam_stats_opts o = {.level = LAM_STATS_FULL, .per_item = q->count};
     lam_arena arena;
     lam_stats *stats = NULL;
     json_t *layer;
     size_t i;
     if (!want) return;
+    for (i = 0; i < q->count; i++)
+        o.max_rows += q->items[i].rows;
     lam_arena_init(&arena, 16 << 20);
     bool ok = lam_stats_new(&stats, &arena, r->model, &o, NULL) == LAM_OK;
     for (i = 0; ok && i < q->count; i++)
@@ -164,7 +203,9 @@ static void check_statistics(run *r, norm_request *q)
             check_statistics_of(r, q, stats,
                                 (size_t)json_integer_value(json_object_get(layer, "layer")),
                                 json_object_get(layer, "sites"));
+            check_layer(r, q, stats, SIZE_MAX, layer);
         }
+        check_items(r, q, stats);
     }
     for (i = 0; i < q->count; i++)
         q->items[i].stats = NULL;
