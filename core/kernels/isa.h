@@ -56,10 +56,10 @@ LAM__DECLARE_KERNELS(avx512)
         .attention_scratch = lam__attention_scratch_##suffix, \
         .attention = lam__attention_##suffix,                 \
         .layer_norm = lam__layer_norm_##suffix,               \
-        .row_norm = lam__row_norm_ref,                        \
-        .channel_affine = lam__channel_affine_ref,            \
-        .squash = lam__squash_ref,                            \
-        .column_moments = lam__column_moments_ref,            \
+        .row_norm = lam__row_norm_##suffix,                   \
+        .channel_affine = lam__channel_affine_##suffix,       \
+        .squash = lam__squash_##suffix,                       \
+        .column_moments = lam__column_moments_##suffix,       \
         .embed = lam__embed_##suffix,                         \
         .add = lam__add_##suffix,                             \
         .activate = lam__activate_##suffix,                   \

@@ -21,6 +21,13 @@ static float denominator(const lam_row_norm *n, float v)
     return NAN;
 }
 
+float lam__row_scale(const lam_row_norm *n, float squares)
+{
+    const bool length = n->eps_mode == LAM_EPS_FLOOR_NORM;
+    const float v = length ? sqrtf(squares) : squares / (float)(n->measured - n->ddof);
+    return 1.0f / denominator(n, v);
+}
+
 /* Mean and the sum of squares around it, in the corrected two-pass form of layer_norm: mean is
  * *mean + *off. */
 static float centred_squares(const float *x, size_t count, float *mean, float *off)
@@ -53,9 +60,7 @@ static void norm_group(const lam_row_norm *n, const float *x, float *y, size_t f
     float mean = 0.0f, off = 0.0f;
     const float squares =
         n->centre ? centred_squares(x, count, &mean, &off) : plain_squares(x, count);
-    const bool length = n->eps_mode == LAM_EPS_FLOOR_NORM;
-    const float v = length ? sqrtf(squares) : squares / (float)(count - n->ddof);
-    const float inverse = 1.0f / denominator(n, v);
+    const float inverse = lam__row_scale(n, squares);
     for (size_t c = 0; c < width; c++) {
         float z = (x[c] - mean - off) * inverse;
         if (n->ada) z = n->c * (1.0f - n->k * z) * z;
@@ -104,21 +109,19 @@ void lam__squash_ref(const lam_squash *s, const float *x, size_t x_stride, size_
     }
 }
 
-/* Row after row, so that memory is read in order; two passes. */
+/* Around the first row, row after row, so that memory is read in order. */
 void lam__column_moments_ref(const float *x, size_t stride, size_t rows, size_t width,
                              bool around_zero, double *mean, double *squares)
 {
-    for (size_t c = 0; c < lam_row_stride(width); c++)
-        mean[c] = squares[c] = 0.0;
-    for (size_t r = 0; r < rows && !around_zero; r++)
-        for (size_t c = 0; c < width; c++)
-            mean[c] += (double)x[r * stride + c];
     for (size_t c = 0; c < width; c++)
-        mean[c] /= (double)rows;
+        mean[c] = squares[c] = 0.0;
     for (size_t r = 0; r < rows; r++) {
         for (size_t c = 0; c < width; c++) {
-            const double d = (double)x[r * stride + c] - mean[c];
+            const double d = (double)x[r * stride + c] - (around_zero ? 0.0 : (double)x[c]);
+            mean[c] += d;
             squares[c] += d * d;
         }
     }
+    for (size_t c = 0; c < width; c++)
+        lam__close_moments(rows, around_zero, (double)x[c], mean[c], &mean[c], &squares[c]);
 }

@@ -22,4 +22,19 @@ lam_row_products lam__products_row_exact(const float *x, const float *y, size_t 
 void lam__tail_counts_row_exact(const float *x, size_t width, float low, float high,
                                 lam_tail_counts *out);
 
+/* 1 / d of a row or group from its sum of squares, centred or not. */
+float lam__row_scale(const lam_row_norm *n, float squares);
+
+/* Sums of (x - first) and of its square over a column -> mean and the sum of squares around it.
+ * `first` is one of the values, so that (first - mean)^2 is at most the sum wanted: what cancels is
+ * less than `rows` times what stays. */
+static inline void lam__close_moments(size_t rows, bool around_zero, double first, double sum,
+                                      double *mean, double *squares)
+{
+    *mean = around_zero ? 0.0 : first + sum / (double)rows;
+    if (around_zero) return;
+    *squares -= sum * (sum / (double)rows);
+    if (*squares < 0.0) *squares = 0.0; /* a NaN stays */
+}
+
 #endif

@@ -322,6 +322,7 @@ static void check_isa(const lam_kernels *k)
     check_linear(k);
     check_attention(k);
     check_norm(k);
+    check_norms(k);
     check_embed_and_add(k, 8);
     check_embed_and_add(k, 33);
     check_embed_and_add(k, 384);

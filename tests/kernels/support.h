@@ -49,8 +49,9 @@ bool same_matrix(const matrix *a, const matrix *b);
 double excess(float got, double want, double bound);
 double larger(double a, double b);
 
-/* The checks of rows.c, moments.c and measures.c. */
+/* The checks of rows.c, norms.c, moments.c and measures.c. */
 void check_norm(const lam_kernels *k);
+void check_norms(const lam_kernels *k);
 void check_embed_and_add(const lam_kernels *k, size_t width);
 void check_moments(const lam_kernels *k);
 void check_measures(const lam_kernels *k);
