@@ -3,31 +3,6 @@
 
 #include "core/kernels/ref.h"
 
-/* d(v) of one group. NaN stays: comparisons with it are false, so the NaN must be what is kept. */
-static float denominator(const lam_row_norm *n, float v)
-{
-    switch (n->eps_mode) {
-    case LAM_EPS_VARIANCE:
-        return sqrtf(v + n->eps);
-    case LAM_EPS_STD:
-        return sqrtf(v) + n->eps;
-    case LAM_EPS_FLOOR_VARIANCE:
-        return sqrtf(v < n->eps ? n->eps : v);
-    case LAM_EPS_FLOOR_NORM:
-        return v < n->eps ? n->eps : v;
-    case LAM_EPS_MODE_COUNT:
-        break;
-    }
-    return NAN;
-}
-
-float lam__row_scale(const lam_row_norm *n, float squares)
-{
-    const bool length = n->eps_mode == LAM_EPS_FLOOR_NORM;
-    const float v = length ? sqrtf(squares) : squares / (float)(n->measured - n->ddof);
-    return 1.0f / denominator(n, v);
-}
-
 /* Mean and the sum of squares around it, in the corrected two-pass form of layer_norm: mean is
  * *mean + *off. */
 static float centred_squares(const float *x, size_t count, float *mean, float *off)

@@ -6,6 +6,8 @@
 #ifndef LAM_KERNELS_REF_H
 #define LAM_KERNELS_REF_H
 
+#include <math.h>
+
 #include "core/kernels/isa.h"
 
 /* One value; libm's erf, exp and tanh. */
@@ -22,8 +24,32 @@ lam_row_products lam__products_row_exact(const float *x, const float *y, size_t 
 void lam__tail_counts_row_exact(const float *x, size_t width, float low, float high,
                                 lam_tail_counts *out);
 
-/* 1 / d of a row or group from its sum of squares, centred or not. */
-float lam__row_scale(const lam_row_norm *n, float squares);
+/* d(v) of a row or group. A NaN stays: comparisons with it are false, so it must be what is kept.
+ */
+static inline float lam__denominator(const lam_row_norm *n, float v)
+{
+    switch (n->eps_mode) {
+    case LAM_EPS_VARIANCE:
+        return sqrtf(v + n->eps);
+    case LAM_EPS_STD:
+        return sqrtf(v) + n->eps;
+    case LAM_EPS_FLOOR_VARIANCE:
+        return sqrtf(v < n->eps ? n->eps : v);
+    case LAM_EPS_FLOOR_NORM:
+        return v < n->eps ? n->eps : v;
+    case LAM_EPS_MODE_COUNT:
+        break;
+    }
+    return NAN;
+}
+
+/* 1 / d from the sum of squares, centred or not. */
+static inline float lam__row_scale(const lam_row_norm *n, float squares)
+{
+    const bool length = n->eps_mode == LAM_EPS_FLOOR_NORM;
+    const float v = length ? sqrtf(squares) : squares / (float)(n->measured - n->ddof);
+    return 1.0f / lam__denominator(n, v);
+}
 
 /* Sums of (x - first) and of its square over a column -> mean and the sum of squares around it.
  * `first` is one of the values, so that (first - mean)^2 is at most the sum wanted: what cancels is
