@@ -177,7 +177,7 @@ uninstall: ## remove what install put there
 
 # ---- Tests -----------------------------------------------------------------------------------------
 
-.PHONY: test test-tsan check check-avx512 fuzz bench bench-compare cover
+.PHONY: test test-tsan check check-avx512 fuzz bench bench-norms bench-compare cover
 test: test-deps model ## run every test; ends with the line `N passed, N failed`
 	@$(MAKE) --no-print-directory tests
 	@$(MAKE) --no-print-directory VARIANT=asan tests
@@ -200,6 +200,11 @@ fuzz: test-deps ## fuzz one target T=name, or each in turn, for S=60 seconds
 	@tools/fuzz $(S) $(T)
 bench: all model ## time the engine on the default model
 	$(BUILD)/lamina bench $(MODEL)
+bench-norms: $(BUILD)/bench/bench_norms model ## time every norm beside memcpy and a layer of the default model
+	$< $(MODEL)
+$(BUILD)/bench/bench_%: $$(call obj,$$(wildcard bench/*/bench_$$*.c)) $(LIBS_import)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(LINK_TO) $(SYS_import)
 BASE ?= HEAD
 bench-compare: all model ## time the engine against that of BASE=git-ref, interleaved
 	@tools/bench-compare $(BASE)
