@@ -57,12 +57,35 @@ static bool read_site(const api_request *r, size_t item, size_t layer, lam_site 
                                  : lam_stats_read_item(r->stats, item, layer, site, out);
 }
 
+static bool read_population(const api_request *r, size_t item, size_t layer, lam_site site,
+                            lam_population_stats *out)
+{
+    return item == WHOLE_REQUEST ? lam_stats_read_population(r->stats, layer, site, out)
+                                 : lam_stats_read_item_population(r->stats, item, layer, site, out);
+}
+
 static void put_double(api_buffer *b, const char *key, double v)
 {
     api_put_key(b, key, false);
     api_buffer_json_double(b, v);
 }
 
+static void put_population(api_buffer *b, const lam_population_stats *p)
+{
+    bool first = true;
+    api_put_key(b, "population", false);
+    api_buffer_put(b, "{", 1);
+    for (size_t i = 0; i < LAM_POPULATION_VALUE_COUNT; i++) {
+        const bool of_second_moment = i >= LAM_POPULATION_SECOND_MOMENT_DISTANCE;
+        if (of_second_moment != p->second_moment) continue;
+        api_put_key(b, lam_population_value_name((lam_population_value)i), first);
+        api_buffer_json_double(b, p->values[i]);
+        first = false;
+    }
+    api_buffer_put(b, "}", 1);
+}
+
+/* Without its closing brace. */
 static void put_site(api_buffer *b, const lam_site_stats *s)
 {
     api_buffer_puts(b, "{\"tokens\":");
@@ -83,7 +106,7 @@ static void put_site(api_buffer *b, const lam_site_stats *s)
         put_double(b, "rms", s->channels[i].rms);
         api_buffer_put(b, "}", 1);
     }
-    api_buffer_puts(b, "]}");
+    api_buffer_put(b, "]", 1);
 }
 
 /* The sites of one layer, or those of none. */
@@ -93,9 +116,12 @@ static void put_sites(api_buffer *b, const api_request *r, size_t item, size_t l
     api_buffer_put(b, "{", 1);
     for (size_t i = 0; i < LAM_SITE_COUNT; i++) {
         lam_site_stats s;
+        lam_population_stats p;
         if (!read_site(r, item, layer, (lam_site)i, &s)) continue;
         api_put_key(b, lam_site_name((lam_site)i), first);
         put_site(b, &s);
+        if (read_population(r, item, layer, (lam_site)i, &p)) put_population(b, &p);
+        api_buffer_put(b, "}", 1);
         first = false;
     }
     api_buffer_put(b, "}", 1);

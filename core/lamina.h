@@ -219,4 +219,17 @@ typedef struct lam_layer_stats {
 bool lam_stats_read_layer(const lam_stats *s, size_t layer, lam_layer_stats *out);
 bool lam_stats_read_item_layer(const lam_stats *s, size_t item, size_t layer, lam_layer_stats *out);
 
+/* What level full adds to the site of a norm with running tensors: the distance of the request's
+ * mean and variance, or mean square, from what is stored. The values of the other kind are NaN. */
+typedef struct lam_population_stats {
+    bool second_moment;
+    double values[LAM_POPULATION_VALUE_COUNT];
+} lam_population_stats;
+
+/* False if that site was not collected or has no such tensors. */
+bool lam_stats_read_population(const lam_stats *s, size_t layer, lam_site site,
+                               lam_population_stats *out);
+bool lam_stats_read_item_population(const lam_stats *s, size_t item, size_t layer, lam_site site,
+                                    lam_population_stats *out);
+
 #endif

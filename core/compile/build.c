@@ -97,6 +97,24 @@ static void place_norm(builder *b, lam_op *op, size_t width)
     op->u.norm.has_running = has_running(b, op);
 }
 
+/* What comes into a norm, beside what is stored of it. */
+static void measure_population(builder *b, const lam_op *norm, lam_site site)
+{
+    lam_op op = {.kind = LAM_OP_MEASURE,
+                 .layer = norm->layer,
+                 .site = LAM_SITE_COUNT,
+                 .in = norm->in,
+                 .out = LAM_BUF_NONE};
+    op.u.measure.what = LAM_MEASURE_POPULATION;
+    op.u.measure.other = LAM_BUF_NONE;
+    op.u.measure.site = site;
+    op.u.measure.index = b->p->population_count++;
+    op.u.measure.norm = norm->u.norm.spec;
+    op.u.measure.mean = norm->u.norm.tensors[LAM_NORM_TENSOR_MEAN];
+    op.u.measure.square = norm->u.norm.tensors[LAM_NORM_TENSOR_SQUARE];
+    emit(b, op);
+}
+
 /* The norm that `module` is; `in` itself if the model has no such site. */
 static lam_buf norm(builder *b, size_t layer, lam_module module, lam_buf in)
 {
@@ -111,6 +129,7 @@ static lam_buf norm(builder *b, size_t layer, lam_module module, lam_buf in)
     place_norm(b, &op, n.width);
     b->p->any_batch |= n.spec.source == LAM_NORM_FROM_BATCH;
     b->p->any_ddof |= n.spec.ddof > 0;
+    if (op.u.norm.has_running) measure_population(b, &op, n.site);
     emit(b, op);
     return out;
 }

@@ -10,6 +10,7 @@ static const char *const activation_names[] = {LAM_ACTIVATION_MAP(TEXT_ROW)};
 static const char *const stats_level_names[] = {LAM_STATS_LEVEL_MAP(TEXT_ROW)};
 static const char *const site_names[] = {LAM_SITE_MAP(TEXT_ROW)};
 static const char *const layer_value_names[] = {LAM_LAYER_VALUE_MAP(TEXT_ROW)};
+static const char *const population_value_names[] = {LAM_POPULATION_VALUE_MAP(TEXT_ROW)};
 static const char *const head_value_names[] = {LAM_HEAD_VALUE_MAP(TEXT_ROW)};
 static const char *const source_names[] = {LAM_NORM_SOURCE_MAP(TEXT_ROW)};
 static const char *const eps_mode_names[] = {LAM_EPS_MODE_MAP(TEXT_ROW)};
@@ -74,6 +75,11 @@ const char *lam_layer_value_name(lam_layer_value v)
 const char *lam_head_value_name(lam_head_value v)
 {
     return head_value_names[v];
+}
+
+const char *lam_population_value_name(lam_population_value v)
+{
+    return population_value_names[v];
 }
 
 const char *lam_norm_source_name(lam_norm_source v)

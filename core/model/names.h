@@ -71,6 +71,16 @@
     X(GELU_POSITIVE, "gelu_positive")
 #define LAM_HEAD_VALUE_MAP(X)                X(ENTROPY, "attention_entropy") X(SINK, "attention_sink")
 
+/* And to a norm with running tensors. */
+#define LAM_POPULATION_VALUE_MAP(X)                     \
+    X(MEAN_DISTANCE, "mean_distance")                   \
+    X(VARIANCE_DISTANCE, "variance_distance")           \
+    X(MEAN_TID, "mean_tid")                             \
+    X(VARIANCE_TID, "variance_tid")                     \
+    X(SECOND_MOMENT_DISTANCE, "second_moment_distance") \
+    X(SECOND_MOMENT_TID, "second_moment_tid")
+
+#define LAM_ENUM_ROW_POPULATION_VALUE(name, text) LAM_POPULATION_##name,
 #define LAM_ENUM_ROW_LAYER_VALUE(name, text) LAM_LAYER_##name,
 #define LAM_ENUM_ROW_HEAD_VALUE(name, text)  LAM_HEAD_##name,
 #define LAM_ENUM_ROW_ISA(name, text)         LAM_ISA_##name,
@@ -96,6 +106,9 @@ typedef enum lam_layer_value {
 typedef enum lam_head_value {
     LAM_HEAD_VALUE_MAP(LAM_ENUM_ROW_HEAD_VALUE) LAM_HEAD_VALUE_COUNT
 } lam_head_value;
+typedef enum lam_population_value {
+    LAM_POPULATION_VALUE_MAP(LAM_ENUM_ROW_POPULATION_VALUE) LAM_POPULATION_VALUE_COUNT
+} lam_population_value;
 typedef enum lam_norm_source {
     LAM_NORM_SOURCE_MAP(LAM_ENUM_ROW_SOURCE) LAM_NORM_FROM_COUNT
 } lam_norm_source;
@@ -113,6 +126,7 @@ const char *lam_stats_level_name(lam_stats_level v);
 const char *lam_site_name(lam_site v);
 const char *lam_layer_value_name(lam_layer_value v);
 const char *lam_head_value_name(lam_head_value v);
+const char *lam_population_value_name(lam_population_value v);
 const char *lam_norm_source_name(lam_norm_source v);
 const char *lam_eps_mode_name(lam_eps_mode v);
 

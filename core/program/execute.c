@@ -206,7 +206,13 @@ static void run_measure(lam_ctx *c, const lam_op *op)
                       .scale = op->u.measure.scale,
                       .attention = &op->u.measure.attention,
                       .scratch = c->attention};
-    for (size_t i = 0; i < c->sequence_count; i++) {
+    for (size_t i = 0; i < c->sequence_count && m.what == LAM_MEASURE_POPULATION; i++) {
+        const lam_sequence *s = &c->sequences[i];
+        if (s->item->stats)
+            lam__stats_add_population(s->item->stats, s->item->index, op,
+                                      x.data + s->first * x.stride, x.stride, s->rows);
+    }
+    for (size_t i = 0; i < c->sequence_count && m.what != LAM_MEASURE_POPULATION; i++) {
         const lam_sequence *s = &c->sequences[i];
         lam_layers *full = s->item->stats ? lam__stats_layers(s->item->stats) : NULL;
         if (!full || !lam__layers_collects(full, op->layer, m.what)) continue;

@@ -40,6 +40,7 @@ const char *lam_op_name(lam_op_kind kind);
     X(ATTENTION_BRANCH, "attention branch") /* x = what is added to scale * y */ \
     X(FFN_BRANCH, "ffn branch")             /* the same */                       \
     X(ACTIVATION, "activation input")       /* x = what enters the activation */ \
+    X(POPULATION, "population")             /* x = the input of the norm behind the op */         \
     X(LAYER, "layer")                       /* x = the layer's input, y = its output */
 #define LAM_ENUM_ROW_MEASURE(name, text) LAM_MEASURE_##name,
 typedef enum lam_measure { LAM_MEASURE_MAP(LAM_ENUM_ROW_MEASURE) LAM_MEASURE_COUNT } lam_measure;
@@ -91,6 +92,10 @@ typedef struct lam_op {
             lam_buf other; /* or LAM_BUF_NONE */
             float scale;
             lam_attention attention;
+            lam_site site; /* POPULATION: of the norm, */
+            size_t index;  /* among the POPULATION ops, */
+            lam_norm_spec norm;
+            lam_ref mean, square; /* and what is stored */
         } measure;
         size_t state_index;
     } u;
@@ -109,6 +114,7 @@ typedef struct lam_program {
     size_t tap_width;   /* plan: widest result that a tap needs apart from its residual */
     size_t last_linear; /* plan: index of the last LINEAR op */
     size_t slot_count;
+    size_t population_count;
     size_t *slot_widths; /* [slot_count] */
     uint16_t
         *slots; /* [(layers + 1) * LAM_SITE_COUNT]: the slot of each site, see lam_program_slot */

@@ -250,6 +250,7 @@ void lam__layers_add(lam_layers *f, size_t item, size_t layer, const lam_measure
     case LAM_MEASURE_LAYER:
         add_layer(f, item, layer, m);
         break;
+    case LAM_MEASURE_POPULATION: /* population.c */
     case LAM_MEASURE_COUNT:
         break;
     }

@@ -4,6 +4,7 @@
 
 #include "core/base/checked.h"
 #include "core/program/program.h"
+#include "core/stats/population.h"
 
 /* Sums of one site over the items so far. */
 typedef struct accumulator {
@@ -21,6 +22,7 @@ struct lam_stats {
     lam_site_stats *items; /* [item_count, slot_count], or NULL */
     size_t item_count;
     lam_layers *full; /* NULL at level summary */
+    lam_populations populations;
 };
 
 static bool wanted(const lam_stats_opts *o, size_t layer, size_t site)
@@ -60,10 +62,12 @@ lam_status lam_stats_bytes(const lam_model *m, const lam_stats_opts *o, size_t *
         sizeof(lam_stats) + sizeof(lam_layers) + 128 + (widest_slot(p) + 2) * sizeof(double);
     for (size_t i = 0; i < p->slot_count; i++)
         total += sizeof(accumulator) + (p->slot_widths[i] + 2) * sizeof(double);
+    const bool full = o->level == LAM_STATS_FULL;
     size_t items;
     if (!lam_mul_size(o->per_item, p->slot_count * sizeof(lam_site_stats), &items) ||
         !lam_add_size(total, items, &total) ||
-        !lam_add_size(total, o->level == LAM_STATS_FULL ? lam__layers_bytes(m, o) : 0, bytes))
+        !lam_add_size(total, full ? lam__layers_bytes(m, o) : 0, &total) ||
+        !lam_add_size(total, full ? lam__populations_bytes(m, o) : 0, bytes))
         return lam_fail(err, LAM_E_LIMIT, "statistics", "too many items");
     return LAM_OK;
 }
@@ -84,7 +88,9 @@ static bool allocate(lam_stats *s, lam_arena *arena, const lam_model *m, const l
     }
     if (o->level == LAM_STATS_FULL) {
         s->full = lam_arena_calloc(arena, 1, sizeof *s->full);
-        if (!s->full || !lam__layers_init(s->full, arena, m, o)) return false;
+        if (!s->full || !lam__layers_init(s->full, arena, m, o) ||
+            !lam__populations_init(&s->populations, arena, m, o))
+            return false;
     }
     s->item_count = o->per_item;
     if (o->per_item == 0) return true;
@@ -110,6 +116,12 @@ lam_status lam_stats_new(lam_stats **out, lam_arena *arena, const lam_model *m,
 lam_layers *lam__stats_layers(lam_stats *s)
 {
     return s->full;
+}
+
+void lam__stats_add_population(lam_stats *s, size_t item, const lam_op *op, const float *x,
+                               size_t stride, size_t rows)
+{
+    lam__populations_add(&s->populations, item, op, x, stride, rows);
 }
 
 bool lam__stats_collects(const lam_stats *s, size_t slot)
@@ -215,4 +227,16 @@ bool lam_stats_read_layer(const lam_stats *s, size_t layer, lam_layer_stats *out
 bool lam_stats_read_item_layer(const lam_stats *s, size_t item, size_t layer, lam_layer_stats *out)
 {
     return s->full && lam__layers_read_item(s->full, item, layer, out);
+}
+
+bool lam_stats_read_population(const lam_stats *s, size_t layer, lam_site site,
+                               lam_population_stats *out)
+{
+    return lam__populations_read(&s->populations, layer, site, out);
+}
+
+bool lam_stats_read_item_population(const lam_stats *s, size_t item, size_t layer, lam_site site,
+                                    lam_population_stats *out)
+{
+    return lam__populations_read_item(&s->populations, item, layer, site, out);
 }

@@ -9,6 +9,10 @@
 /* What level full adds to the layers; NULL at level summary. */
 lam_layers *lam__stats_layers(lam_stats *s);
 
+/* Adds the rows of one item in front of a norm; nothing below level full. */
+void lam__stats_add_population(lam_stats *s, size_t item, const lam_op *op, const float *x,
+                               size_t stride, size_t rows);
+
 /* Whether anything is kept for a slot (program.h). */
 bool lam__stats_collects(const lam_stats *s, size_t slot);
 

@@ -127,19 +127,39 @@ static void check_summary(run *r, const char *request, const char *name, const j
     }
 }
 
+static void check_population(run *r, const norm_request *q, const lam_stats *stats, size_t layer,
+                             lam_site site, const json_t *want)
+{
+    lam_population_stats got = {0};
+    const bool there = lam_stats_read_population(stats, layer, site, &got);
+    if (!check(&r->tally, there == (want != NULL), "%s/%s: population of %s, layer %zd is %s",
+               r->c.name, q->name, lam_site_name(site), (ssize_t)layer, there ? "there" : "not"))
+        return;
+    for (int i = 0; there && i < LAM_POPULATION_VALUE_COUNT; i++) {
+        const char *name = lam_population_value_name((lam_population_value)i);
+        const json_t *value = json_object_get(want, name);
+        if (value) check_number(r, q->name, "a population", name, value, got.values[i]);
+        check(&r->tally, (value != NULL) == !isnan(got.values[i]), "%s/%s: %s", r->c.name, q->name,
+              name);
+    }
+}
+
 static void check_statistics_of(run *r, const norm_request *q, const lam_stats *stats, size_t layer,
                                 json_t *sites)
 {
     const char *name;
     json_t *want;
+    const bool full = strcmp(q->name, "taps") == 0; /* the request that has its level full */
     json_object_foreach(sites, name, want)
     {
         lam_site site = LAM_SITE_COUNT;
         lam_site_stats got = {0};
         const bool there =
             lam_site_parse(name, strlen(name), &site) && lam_stats_read(stats, layer, site, &got);
-        if (check(&r->tally, there, "%s/%s: no statistics of %s", r->c.name, q->name, name))
-            check_summary(r, q->name, name, want, &got);
+        if (!check(&r->tally, there, "%s/%s: no statistics of %s", r->c.name, q->name, name))
+            continue;
+        check_summary(r, q->name, name, want, &got);
+        if (full) check_population(r, q, stats, layer, site, json_object_get(want, "population"));
     }
 }
 
