@@ -69,7 +69,7 @@
     X(FFN_BRANCH_RATIO, "ffn_branch_ratio")             \
     X(GELU_NEGATIVE, "gelu_negative")                   \
     X(GELU_POSITIVE, "gelu_positive")
-#define LAM_HEAD_VALUE_MAP(X)                X(ENTROPY, "attention_entropy") X(SINK, "attention_sink")
+#define LAM_HEAD_VALUE_MAP(X) X(ENTROPY, "attention_entropy") X(SINK, "attention_sink")
 
 /* And to a norm with running tensors. */
 #define LAM_POPULATION_VALUE_MAP(X)                     \
@@ -81,15 +81,15 @@
     X(SECOND_MOMENT_TID, "second_moment_tid")
 
 #define LAM_ENUM_ROW_POPULATION_VALUE(name, text) LAM_POPULATION_##name,
-#define LAM_ENUM_ROW_LAYER_VALUE(name, text) LAM_LAYER_##name,
-#define LAM_ENUM_ROW_HEAD_VALUE(name, text)  LAM_HEAD_##name,
-#define LAM_ENUM_ROW_ISA(name, text)         LAM_ISA_##name,
-#define LAM_ENUM_ROW_POOL(name, text)        LAM_POOL_##name,
-#define LAM_ENUM_ROW_ACTIVATION(name, text)  LAM_ACTIVATION_##name,
-#define LAM_ENUM_ROW_STATS(name, text)       LAM_STATS_##name,
-#define LAM_ENUM_ROW_SITE(name, text)        LAM_SITE_##name,
-#define LAM_ENUM_ROW_SOURCE(name, text)      LAM_NORM_FROM_##name,
-#define LAM_ENUM_ROW_EPS_MODE(name, text)    LAM_EPS_##name,
+#define LAM_ENUM_ROW_LAYER_VALUE(name, text)      LAM_LAYER_##name,
+#define LAM_ENUM_ROW_HEAD_VALUE(name, text)       LAM_HEAD_##name,
+#define LAM_ENUM_ROW_ISA(name, text)              LAM_ISA_##name,
+#define LAM_ENUM_ROW_POOL(name, text)             LAM_POOL_##name,
+#define LAM_ENUM_ROW_ACTIVATION(name, text)       LAM_ACTIVATION_##name,
+#define LAM_ENUM_ROW_STATS(name, text)            LAM_STATS_##name,
+#define LAM_ENUM_ROW_SITE(name, text)             LAM_SITE_##name,
+#define LAM_ENUM_ROW_SOURCE(name, text)           LAM_NORM_FROM_##name,
+#define LAM_ENUM_ROW_EPS_MODE(name, text)         LAM_EPS_##name,
 
 typedef enum lam_isa { LAM_ISA_MAP(LAM_ENUM_ROW_ISA) LAM_ISA_COUNT } lam_isa;
 typedef enum lam_pool { LAM_POOL_MAP(LAM_ENUM_ROW_POOL) LAM_POOL_COUNT } lam_pool;

@@ -35,12 +35,12 @@ typedef enum lam_op_kind { LAM_OP_MAP(LAM_ENUM_ROW_OP) LAM_OP_COUNT } lam_op_kin
 const char *lam_op_name(lam_op_kind kind);
 
 /* What a MEASURE op looks at. */
-#define LAM_MEASURE_MAP(X)                                                       \
-    X(ATTENTION, "attention rows")          /* x = [query | key | value] */      \
-    X(ATTENTION_BRANCH, "attention branch") /* x = what is added to scale * y */ \
-    X(FFN_BRANCH, "ffn branch")             /* the same */                       \
-    X(ACTIVATION, "activation input")       /* x = what enters the activation */ \
-    X(POPULATION, "population")             /* x = the input of the norm behind the op */         \
+#define LAM_MEASURE_MAP(X)                                                                \
+    X(ATTENTION, "attention rows")          /* x = [query | key | value] */               \
+    X(ATTENTION_BRANCH, "attention branch") /* x = what is added to scale * y */          \
+    X(FFN_BRANCH, "ffn branch")             /* the same */                                \
+    X(ACTIVATION, "activation input")       /* x = what enters the activation */          \
+    X(POPULATION, "population")             /* x = the input of the norm behind the op */ \
     X(LAYER, "layer")                       /* x = the layer's input, y = its output */
 #define LAM_ENUM_ROW_MEASURE(name, text) LAM_MEASURE_##name,
 typedef enum lam_measure { LAM_MEASURE_MAP(LAM_ENUM_ROW_MEASURE) LAM_MEASURE_COUNT } lam_measure;

@@ -362,6 +362,25 @@ def test_encode_requests():
         check(again == out, f"requests: same bytes with {workers} workers")
 
 
+def test_encode_level_full():
+    full = lines(run("encode", MODEL, "--statistics", "full", stdin=b"cat mat\n")[1])[0]
+    plain = lines(run("encode", MODEL, stdin=b"cat mat\n")[1])[0]
+    names = {"attention_entropy", "attention_sink", "token_similarity", "layer_cosine", "participation_ratio",
+             "attention_branch_ratio", "ffn_branch_ratio", "gelu_negative", "gelu_positive"}
+    check(full["embedding"] == plain["embedding"], "full: the vector stays")
+    check(all(set(layer) == names | {"layer", "sites"} for layer in full["layers"]), "full: its numbers", full["layers"])
+    body = b'{"tokens":[[1,2,3],[4,5]],"statistics":"full","per_item":true,"layers":[1]}\n'
+    for model, values in (("batch-running-post", {"mean_distance", "variance_distance", "mean_tid", "variance_tid"}),
+                          ("power-pre", {"second_moment_distance", "second_moment_tid"})):
+        code, out, _ = run("encode", "tests/data/norms/" + model, "--format", "requests", stdin=body)
+        answer = lines(out)[0]
+        site = answer["layers"][0]["sites"]["attention_norm"]
+        item = answer["items"][1]["layers"][0]["sites"]["attention_norm"]
+        check(code == 0 and set(site["population"]) == values, f"full: population of {model}", site)
+        check(item["tokens"] == 2 and set(item["population"]) == values, f"full: population of an item, {model}", item)
+        check(item["population"] != site["population"], "full: an item has its own")
+
+
 def test_encode_memory():
     """A line is judged alone, not by what the lines before it hold."""
     body = json.dumps({"tokens": [[2] * 64] * 60, "pooling": "none"}).encode() + b"\n"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/cpu.h"
+#include "core/stats/population.h"
 #include "core/stats/spread.h"
 #include "tests/unit/core/tiny_model.h"
 
@@ -285,6 +286,70 @@ Test(layer_stats, rows_that_are_not_finite_are_left_out)
     }
     request_free(r), request_free(want);
     lam_model_close(bad), lam_model_close(good);
+}
+
+/* ---- Population statistics alone ---- */
+
+enum { CHANNELS = 7, MOST_ROWS = 11 };
+
+static lam_channel_sums sums_of(const double *x, size_t rows, double *mean, double *squares,
+                                bool around_zero)
+{
+    for (size_t c = 0; c < CHANNELS; c++) {
+        mean[c] = squares[c] = 0;
+        for (size_t r = 0; r < rows && !around_zero; r++)
+            mean[c] += x[r * CHANNELS + c] / (double)rows;
+        for (size_t r = 0; r < rows; r++)
+            squares[c] += pow(x[r * CHANNELS + c] - mean[c], 2);
+    }
+    return (lam_channel_sums){rows, mean, squares};
+}
+
+Test(layer_stats, channel_sums_of_parts_are_those_of_the_whole)
+{
+    double x[MOST_ROWS * CHANNELS], v[6][CHANNELS];
+    for (size_t i = 0; i < MOST_ROWS * CHANNELS; i++)
+        x[i] = 1e4 + sin((double)(i * i));
+    for (size_t cut = 0; cut <= MOST_ROWS; cut++) {
+        lam_channel_sums whole = sums_of(x, MOST_ROWS, v[0], v[1], false);
+        lam_channel_sums a = sums_of(x, cut, v[2], v[3], false);
+        lam_channel_sums b = sums_of(x + cut * CHANNELS, MOST_ROWS - cut, v[4], v[5], false);
+        lam__channel_sums_merge(&a, &b, CHANNELS);
+        cr_expect_eq(a.rows, whole.rows);
+        for (size_t c = 0; c < CHANNELS; c++) {
+            cr_expect_lt(fabs(a.mean[c] - whole.mean[c]), 1e-10);
+            cr_expect_lt(fabs(a.squares[c] - whole.squares[c]), 1e-9 * whole.squares[c]);
+        }
+    }
+}
+
+/* Means 1 apart and variances 4 against 1, eps 0: the definitions by hand. */
+Test(layer_stats, population_by_hand)
+{
+    lam_norm_spec spec = lam_norm_spec_default(LAM_NORM_BATCH);
+    const float mean[CHANNELS] = {2, 2, 2, 2, 2, 2, 2}, square[CHANNELS] = {4, 4, 4, 4, 4, 4, 4};
+    double m[CHANNELS], s[CHANNELS];
+    const double D = CHANNELS;
+    lam_population_stats got;
+    for (size_t c = 0; c < CHANNELS; c++)
+        m[c] = 1.0, s[c] = 3.0; /* variance 1 over 3 rows */
+    lam_channel_sums sums = {3, m, s};
+    spec.eps = 0.0;
+    spec.eps_mode = LAM_EPS_VARIANCE;
+    lam__population_compare(&(lam_stored_statistics){&spec, mean, square, CHANNELS}, &sums, &got);
+    cr_expect_not(got.second_moment);
+    expect_near(got.values[LAM_POPULATION_MEAN_DISTANCE], sqrt(D) / D, "mean_distance");
+    expect_near(got.values[LAM_POPULATION_VARIANCE_DISTANCE], 3 * sqrt(D) / D, "variance_distance");
+    expect_near(got.values[LAM_POPULATION_MEAN_TID], 1.0, "mean_tid");
+    expect_near(got.values[LAM_POPULATION_VARIANCE_TID], 1.0, "variance_tid");
+    cr_expect(isnan(got.values[LAM_POPULATION_SECOND_MOMENT_TID]));
+    spec.kind = LAM_NORM_POWER_V;
+    lam__population_compare(&(lam_stored_statistics){&spec, mean, square, CHANNELS}, &sums, &got);
+    cr_expect(got.second_moment && isnan(got.values[LAM_POPULATION_MEAN_TID]));
+    expect_near(got.values[LAM_POPULATION_SECOND_MOMENT_TID], 1.0, "second_moment_tid");
+    sums.rows = 0;
+    lam__population_compare(&(lam_stored_statistics){&spec, mean, square, CHANNELS}, &sums, &got);
+    cr_expect(isnan(got.values[LAM_POPULATION_SECOND_MOMENT_DISTANCE]), "no rows, no distance");
 }
 
 /* ---- Participation ratio alone ---- */
