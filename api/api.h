@@ -24,6 +24,7 @@ typedef struct api_limits {
     size_t max_reply_bytes;
     size_t
         max_request_bytes; /* the arena of one request: decoded items, vectors, statistics, reply */
+    size_t max_batch_rows; /* rows that run together: norms on batch statistics see no more */
     uint32_t max_deadline_ms;
 } api_limits;
 
@@ -51,10 +52,10 @@ typedef struct api_item_info {
 typedef struct api_request {
     api_route route;
     const api_model *model;
-    lam_item
-        *items; /* [item_count]; out, stats and opts are set: run lam_encode on any split of them,
-                   in order where `stats` is not NULL. `index` is that of the input and ascends */
-    size_t item_count;   /* inputs that run: may be 0 with on_error "item" */
+    lam_item *items;   /* [item_count]; out, stats and opts are set: run lam_encode on any split of
+                          them   (all at once if batch_dependent), in order where `stats` is not NULL.
+                          `index` is that of the input and ascends */
+    size_t item_count; /* inputs that run: may be 0 with on_error "item" */
     api_item_info *info; /* [input_count] */
     size_t input_count;
     size_t rows; /* sum of items' rows: the cost of the request in tokens */
@@ -69,6 +70,7 @@ typedef struct api_request {
     bool base64;
     bool errors_per_item; /* on_error: "item" */
     bool any_truncated;
+    bool batch_dependent;     /* its items run in one call of lam_encode, side by side */
     uint32_t deadline_ms;     /* 0: the server's default */
     size_t reply_bound_bytes; /* more than the reply will have */
 } api_request;

@@ -224,8 +224,9 @@ void api_encode_reply(const api_request *r, const api_timing *t, api_buffer *b)
     }
     api_buffer_put(b, "]", 1);
     if (r->stats) put_statistics(b, r, WHOLE_REQUEST);
-    /* No norm that this version runs takes its statistics from the batch. */
-    api_buffer_puts(b, ",\"batch_dependent\":false,\"usage\":");
+    api_put_key(b, "batch_dependent", false);
+    api_buffer_json_bool(b, r->batch_dependent);
+    api_put_key(b, "usage", false);
     api_put_usage(b, r);
     if (!t) {
         api_buffer_put(b, "}", 1);

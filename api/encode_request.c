@@ -130,31 +130,35 @@ static bool read_per_item(api_draft *d, const char *name)
     return api_read_bool(d, api_place_field(name), &d->per_item);
 }
 
-/* An override of the source of statistics. No norm that this version runs has more than one source.
- */
+static bool read_source(api_draft *d, const char *inside)
+{
+    static const lam_norm_source sources[] = {LAM_NORM_FROM_RUNNING, LAM_NORM_FROM_BATCH};
+    const char *const names[] = {lam_norm_source_name(sources[0]),
+                                 lam_norm_source_name(sources[1])};
+    size_t which;
+    if (!api_read_choice(d, api_place_field(inside), names, 2, &which)) return false;
+    d->norm_source = sources[which];
+    return true;
+}
+
+/* An override of the source of statistics; null asks for none. */
 static bool read_norm(api_draft *d, const char *name)
 {
-    static const char *const sources[] = {"token", "sequence", "batch", "running"};
     char inside[32];
     snprintf(inside, sizeof inside, "%s/statistics", name);
+    if (api_json_peek(&d->json) == API_JSON_NULL) return api_json_null(&d->json);
     if (!api_expect(d, API_JSON_OBJECT, api_place_field(name), "an object")) return false;
     if (!api_json_enter_object(&d->json)) return false;
-    bool seen = false;
     api_text key;
     while (api_json_next_key(&d->json, &key)) {
         if (!api_text_is(key, "statistics"))
             return api_refuse(d, API_CODE_UNKNOWN_FIELD, api_place_field(name),
                               "the only field of norm is statistics");
-        size_t source;
-        if (!api_read_choice(d, api_place_field(inside), sources, 4, &source)) return false;
-        seen = true;
+        if (!read_source(d, inside)) return false;
     }
     if (d->json.fault != API_JSON_FAULT_NONE) return false;
-    if (!seen)
-        return api_refuse(d, API_CODE_MISSING_FIELD, api_place_field(inside),
-                          "this field is missing");
-    return api_refuse(d, API_CODE_UNSUPPORTED, api_place_field(inside),
-                      "no norm of this model has another source of statistics");
+    if (d->norm_source != LAM_NORM_FROM_NONE) return true;
+    return api_refuse(d, API_CODE_MISSING_FIELD, api_place_field(inside), "this field is missing");
 }
 
 static bool read_truncate(api_draft *d, const char *name)

@@ -50,6 +50,7 @@ typedef struct api_draft {
     api_json_number dimensions, output_layer;
     bool base64, per_item, plain_text, errors_per_item;
     lam_stats_level level;
+    lam_norm_source norm_source; /* NONE: not sent */
     bool layers_given;
     size_t layer_count;
     size_t *layers; /* [layer_count], as sent */

@@ -70,16 +70,28 @@ static bool plan_output_layer(api_draft *d, const lam_model_info *info, lam_enco
     return refuse_limit(d, info->layers, n > 0 ? (uint64_t)n : 0);
 }
 
+static bool plan_norms(api_draft *d, api_request *out)
+{
+    lam_err err;
+    const lam_model *m = out->model->model;
+    out->batch_dependent = lam_opts_batch_dependent(m, &out->opts);
+    if (lam_encode_opts_check(m, &out->opts, &err) == LAM_OK) return true;
+    return api_refuse(d, API_CODE_UNSUPPORTED, api_place_field("norm/statistics"), "%s",
+                      err.message);
+}
+
 static bool plan_options(api_draft *d, api_request *out)
 {
     const lam_model_info *info = lam_model_get_info(out->model->model);
     out->opts = lam_encode_opts_default(out->model->model);
     if (d->pool_given) out->opts.pool = d->pool;
     if (d->normalize_given) out->opts.normalize = d->normalize;
+    out->opts.statistics = d->norm_source;
     out->base64 = d->base64;
     out->errors_per_item = d->errors_per_item;
     out->deadline_ms = d->deadline_ms;
-    return plan_dimensions(d, info, &out->opts) && plan_output_layer(d, info, &out->opts);
+    return plan_dimensions(d, info, &out->opts) && plan_output_layer(d, info, &out->opts) &&
+           plan_norms(d, out);
 }
 
 /* ---- Statistics ------------------------------------------------------------------------------ */
@@ -421,6 +433,19 @@ static bool plan_items(api_draft *d, api_request *out)
     return true;
 }
 
+/* Norms that measure all rows of the request must be able to. */
+static bool plan_batch(api_draft *d, const api_request *out)
+{
+    lam_err err;
+    const size_t max = d->env->limits.max_batch_rows;
+    const char *field = d->texts.field ? d->texts.field : d->tokens.field;
+    const lam_status status =
+        lam_request_check(out->model->model, &out->opts, out->rows, max, &err);
+    if (status == LAM_OK || out->item_count == 0) return true;
+    api_refuse(d, api_code_of_status(status), api_place_field(field), "%s", err.message);
+    return status == LAM_E_LIMIT ? refuse_limit(d, max, out->rows) : false;
+}
+
 /* ---- Sizes and memory ------------------------------------------------------------------------ */
 
 /* More bytes than the reply will have. */
@@ -484,6 +509,6 @@ bool api_plan_request(api_draft *d, api_request *out)
 {
     *out = (api_request){.route = d->route};
     return plan_model(d, out) && plan_inputs(d, out) && plan_options(d, out) &&
-           plan_selection(d, out) && plan_items(d, out) && plan_reply(d, out) &&
-           plan_statistics(d, out) && plan_outputs(d, out);
+           plan_selection(d, out) && plan_items(d, out) && plan_batch(d, out) &&
+           plan_reply(d, out) && plan_statistics(d, out) && plan_outputs(d, out);
 }

@@ -113,9 +113,11 @@ void srv_queue_ready(srv_queue *q, srv_job *job)
     if (much) pthread_cond_broadcast(&q->work);
 }
 
-/* Takes the next items of a job: at least one if it fits, then up to a quantum. */
+/* Takes the next items of a job: at least one if it fits, then up to a quantum; all of a job that
+ * is a batch of its own, which fits (api's plan). */
 static bool take_slice(srv_queue *q, srv_job *job, size_t quantum, size_t room, srv_batch *b)
 {
+    if (job->request.batch_dependent) quantum = room = q->batch_rows;
     if (job->started_ns == 0) job->started_ns = q->now_ns;
     srv_slice *slice = &b->slices[b->slice_count];
     *slice = (srv_slice){.job = job, .first = job->next_item};
@@ -137,9 +139,13 @@ static bool take_slice(srv_queue *q, srv_job *job, size_t quantum, size_t room, 
     return true;
 }
 
-/* In a job with statistics the items run in order: one worker at a time. */
+/* In a job with statistics the items run in order: one worker at a time. A job whose norms measure
+ * the whole request is a batch of its own. */
 static bool may_run(const srv_job *job, const srv_batch *b)
 {
+    const bool started = b->slice_count > 0;
+    if (started && (job->request.batch_dependent || b->slices[0].job->request.batch_dependent))
+        return false;
     return !job->request.stats || job->items_running == 0 || job->holder == b;
 }
 

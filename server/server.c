@@ -279,6 +279,7 @@ static lam_status start(srv_server *s, const srv_model_spec *specs, size_t count
                                   .max_request_bytes = (size_t)c->max_request_bytes,
                                   .max_deadline_ms = 3600000}};
     size_t batch_rows = srv_models_batch_rows(&s->models, c->max_batch_tokens);
+    s->api.limits.max_batch_rows = batch_rows;
     LAM_TRY(plan_memory(s, batch_rows, err));
     LAM_TRY(make_pages(s, batch_rows, err));
     if (!srv_queue_init(&s->queue, batch_rows) || !srv_done_init(&s->done))

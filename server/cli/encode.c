@@ -152,9 +152,11 @@ static void describe(encode_run *r)
                                   .max_reply_bytes = o->max_reply_bytes,
                                   .max_request_bytes = o->max_request_bytes,
                                   .max_deadline_ms = 3600000}};
-    const size_t rows = o->max_batch_tokens;
+    const size_t asked = o->max_batch_tokens;
+    const size_t rows = asked > info->positions ? asked : info->positions;
+    r->env.limits.max_batch_rows = rows;
     r->encoder = (cli_encoder){.env = &r->env,
-                               .max_rows = rows > info->positions ? rows : info->positions,
+                               .max_rows = rows,
                                .requests = strcmp(o->format, "requests") == 0,
                                .tail = r->tail.data,
                                .npy = strcmp(o->output_format, "npy") == 0,

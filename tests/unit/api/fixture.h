@@ -145,6 +145,7 @@ static inline api_env fixture_env(const lam_model *m, api_model *storage)
                                 .max_items = 8,
                                 .max_reply_bytes = 1 << 20,
                                 .max_request_bytes = 1 << 22,
+                                .max_batch_rows = 64,
                                 .max_deadline_ms = 3600000}};
 }
 
