@@ -50,6 +50,27 @@ static void put_sites(api_buffer *b, const lam_model *m, const lam_model_info *i
     put_names(b, "sites", names, count);
 }
 
+/* Each norm: where, what, on whose statistics, and what a row of it depends on. */
+static void put_norms(api_buffer *b, const lam_model *m)
+{
+    lam_norm_view n;
+    api_put_key(b, "norms", false);
+    api_buffer_put(b, "[", 1);
+    for (size_t i = 0; lam_model_norm(m, i, &n); i++) {
+        if (i) api_buffer_put(b, ",", 1);
+        api_buffer_put(b, "{", 1);
+        api_put_key(b, "site", true);
+        api_put_string(b, lam_site_name(n.site));
+        if (n.layer != LAM_LAYER_NONE) put_number(b, "layer", n.layer);
+        put_text(b, "kind", n.kind);
+        put_text(b, "source", lam_norm_source_name(n.source));
+        put_text(b, "verdict", n.verdict);
+        put_flag(b, "running_statistics", n.has_running);
+        api_buffer_put(b, "}", 1);
+    }
+    api_buffer_put(b, "]", 1);
+}
+
 static void put_prompts(api_buffer *b, const lam_model_info *info)
 {
     api_put_key(b, "prompts", false);
@@ -93,6 +114,7 @@ static void put_model(api_buffer *b, const api_model *m)
     put_number(b, "weight_bytes", info->weight_bytes);
     put_text(b, "isa", lam_isa_name(info->isa));
     put_sites(b, m->model, info);
+    put_norms(b, m->model);
     put_prompts(b, info);
 }
 

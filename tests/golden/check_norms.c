@@ -259,6 +259,36 @@ static void check_alone(run *r, norm_request *q)
     free(together);
 }
 
+/* Another request in the same call, before and behind, on each source that the model has: the bits
+ * stay. */
+static void check_neighbours(run *r, norm_request *q, const json_t *json)
+{
+    const size_t floats = q->out_rows * q->width;
+    float *apart = must(malloc(floats * sizeof *apart + 1));
+    bool ok = request_run(q, r->ctx);
+    memcpy(apart, q->out, floats * sizeof *apart);
+    for (int source = 0; source < LAM_NORM_FROM_COUNT; source++) {
+        norm_request other;
+        bool open = request_open(&other, r->model, json);
+        other.opts.statistics = (lam_norm_source)source;
+        open = open && lam_encode_opts_check(r->model, &other.opts, NULL) == LAM_OK;
+        for (int order = 0; open && order < 2; order++) {
+            const size_t mine = order ? 0 : other.count, theirs = order ? q->count : 0;
+            lam_item *items = must(calloc(q->count + other.count, sizeof *items));
+            memcpy(items + theirs, other.items, other.count * sizeof *items);
+            memcpy(items + mine, q->items, q->count * sizeof *items);
+            memset(q->out, 0, floats * sizeof *q->out);
+            ok &= lam_encode(r->ctx, items, q->count + other.count, NULL) == LAM_OK;
+            ok &= memcmp(apart, q->out, floats * sizeof *apart) == 0;
+            free(items);
+        }
+        request_close(&other);
+    }
+    check(&r->tally, ok, "%s/%s %s: another request changes bits", r->c.name, q->name,
+          lam_isa_name(r->isa));
+    free(apart);
+}
+
 static void check_embeddings(run *r, const norm_request *q)
 {
     const char *name = json_string_value(json_object_get(q->expect, "embeddings"));
@@ -294,6 +324,7 @@ static void check_request(run *r, const json_t *json)
           sees_others(r, &q) == json_is_true(json_object_get(q.expect, "batch_dependent")),
           "%s/%s: wrong batch_dependent", r->c.name, q.name);
     check_statistics(r, &q);
+    check_neighbours(r, &q, json_array_get(json_object_get(r->c.cases, "requests"), 0));
     check_alone(r, &q);
     request_close(&q);
 }
