@@ -251,6 +251,6 @@ compile_commands: ## write compile_commands.json for editors
 clean: ## remove build/
 	rm -rf build
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z_ -]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9_ -]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' Makefile
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

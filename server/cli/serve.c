@@ -139,8 +139,8 @@ const cli_command cli_serve = {
     .words = "MODEL...",
     .max_words = MAX_MODELS,
     .summary = "answer HTTP requests",
-    .about = "Serves models over HTTP until SIGTERM or SIGINT. MODEL is a path or NAME=PATH; the\n"
-             "first is the one that requests mean when they name none.\n"
+    .about = "Serves models over HTTP until SIGTERM or SIGINT. MODEL is a path or NAME=PATH. With\n"
+             "several of them each request names the one it means.\n"
              "A setting comes from its flag, else from LAM_NAME in the environment, else from the\n"
              "file, else it has its default.\n",
     .examples = "  lamina serve models/all-MiniLM-L6-v2\n"

@@ -49,6 +49,18 @@ def installed(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
+def check_unit(folder):
+    """The unit's own command, in the unit's own environment, with a model that exists."""
+    unit = (folder / "usr/lib/systemd/system/lamina.service").read_text()
+    environment = dict(line.split("=", 1)[1].split("=", 1) for line in unit.splitlines() if line.startswith("Environment="))
+    environment = {name: str(ROOT / "tests/data/norms/layer-post") if name == "MODEL" else v for name, v in environment.items()}
+    command = re.search(r"^ExecStart=(.*)$", unit, re.M).group(1)
+    command = re.sub(r"\$\{(\w+)\}", lambda m: environment[m.group(1)], command).split()
+    command[0] = str(folder) + command[0]
+    told = subprocess.run(command + ["--check-config"], env=environment, capture_output=True, text=True, check=False)
+    check(told.returncode == 0, "the unit's command takes the unit's environment", told)
+
+
 def check_install():
     folder = ROOT / "build" / "test-install"
     shutil.rmtree(folder, ignore_errors=True)
@@ -62,6 +74,7 @@ def check_install():
         if target == "install":
             version = subprocess.run([folder / "usr/bin/lamina", "version"], capture_output=True, text=True, check=False)
             check(version.returncode == 0 and version.stdout.strip(), "the installed program says its version", version)
+            check_unit(folder)
 
 
 def main():
