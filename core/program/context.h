@@ -20,8 +20,11 @@ typedef struct lam_fault {
 
 /* Shows the rows of each site as they come up: [rows, the slot's width]. For tools and tests. */
 typedef struct lam_watch {
-    void (*see)(void *arg, size_t slot, const float *x, size_t stride, size_t rows);
+    void (*see)(void *arg, size_t slot, const float *x, size_t stride, size_t rows); /* or NULL */
     void *arg;
+    /* Before each norm goes over the batch's rows; or NULL. What it may do: run it over other rows
+     * and into other memory, lam__norm_over. */
+    void (*norm)(void *arg, const lam_ctx *c, const lam_op *op, const lam_norm_run *run);
 } lam_watch;
 
 struct lam_ctx {
@@ -46,6 +49,10 @@ struct lam_ctx {
 
 /* Until it is called with NULL, lam_encode runs every op and shows each tapped tensor. */
 void lam__ctx_watch(lam_ctx *c, const lam_watch *w);
+
+/* Runs a norm over sequences that stand side by side, x and y being the first row of the batch:
+ * over each by itself, or over all at once, as its source wants. */
+void lam__norm_over(const lam_norm_run *run, const lam_sequence *sequences, size_t count);
 
 /* Runs the program over the batch. Vectors are written as their states come up. `is_last`: no other
  * batch of the call follows. */

@@ -63,7 +63,8 @@ static void tap(lam_ctx *c, const lam_op *op, matrix m)
             f->found = true, f->layer = op->layer, f->site = op->site;
         return;
     }
-    if (c->watch) c->watch->see(c->watch->arg, op->slot, m.data, m.stride, c->row_count);
+    if (c->watch && c->watch->see)
+        c->watch->see(c->watch->arg, op->slot, m.data, m.stride, c->row_count);
     for (size_t i = 0; i < c->sequence_count; i++) {
         const lam_sequence *s = &c->sequences[i];
         if (!s->item->stats || !lam__stats_collects(s->item->stats, op->slot)) continue;
@@ -93,40 +94,51 @@ static lam_norm_source source_of(const lam_ctx *c, const lam_op *op)
     return lam_norm_source_for(&op->u.norm.spec, c->sequences[0].item->opts->statistics);
 }
 
+static void run_rows(const lam_norm_run *run, size_t first, size_t rows)
+{
+    lam_norm_run part = *run;
+    part.rows = rows;
+    part.x = run->x + first * run->x_stride;
+    part.y = run->y + first * run->y_stride;
+    lam_norm_run_kind(&part);
+}
+
+void lam__norm_over(const lam_norm_run *run, const lam_sequence *sequences, size_t count)
+{
+    if (run->source != LAM_NORM_FROM_SEQUENCE) {
+        const lam_sequence *last = &sequences[count - 1];
+        run_rows(run, sequences[0].first, last->first + last->rows - sequences[0].first);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        run_rows(run, sequences[i].first, sequences[i].rows);
+}
+
 static void run_norm(const lam_ctx *c, const lam_op *op)
 {
     const matrix in = matrix_of(c, op->in), out = matrix_of(c, op->out);
     const lam_ref *t = op->u.norm.tensors;
-    lam_norm_run run = {.kernels = &c->model->kernels,
-                        .spec = &op->u.norm.spec,
-                        .source = source_of(c, op),
-                        .params = {.gain = weight(c, t[LAM_NORM_TENSOR_GAIN]),
-                                   .bias = weight(c, t[LAM_NORM_TENSOR_BIAS]),
-                                   .mean = weight(c, t[LAM_NORM_TENSOR_MEAN]),
-                                   .square = weight(c, t[LAM_NORM_TENSOR_SQUARE]),
-                                   .scale = weight(c, op->u.norm.scale),
-                                   .factor = *weight(c, t[LAM_NORM_TENSOR_FACTOR]),
-                                   .alpha = *weight(c, t[LAM_NORM_TENSOR_ALPHA]),
-                                   .shift = *weight(c, t[LAM_NORM_TENSOR_SHIFT])},
-                        .width = in.width,
-                        .rows = c->row_count,
-                        .x = in.data,
-                        .x_stride = in.stride,
-                        .y = out.data,
-                        .y_stride = out.stride,
-                        .sums = c->norm_sums,
-                        .affine = c->norm_affine};
-    if (run.source != LAM_NORM_FROM_SEQUENCE) {
-        lam_norm_run_kind(&run);
-        return;
-    }
-    for (size_t i = 0; i < c->sequence_count; i++) {
-        const lam_sequence *s = &c->sequences[i];
-        run.rows = s->rows;
-        run.x = in.data + s->first * in.stride;
-        run.y = out.data + s->first * out.stride;
-        lam_norm_run_kind(&run);
-    }
+    const lam_norm_run run = {.kernels = &c->model->kernels,
+                              .spec = &op->u.norm.spec,
+                              .source = source_of(c, op),
+                              .params = {.gain = weight(c, t[LAM_NORM_TENSOR_GAIN]),
+                                         .bias = weight(c, t[LAM_NORM_TENSOR_BIAS]),
+                                         .mean = weight(c, t[LAM_NORM_TENSOR_MEAN]),
+                                         .square = weight(c, t[LAM_NORM_TENSOR_SQUARE]),
+                                         .scale = weight(c, op->u.norm.scale),
+                                         .factor = *weight(c, t[LAM_NORM_TENSOR_FACTOR]),
+                                         .alpha = *weight(c, t[LAM_NORM_TENSOR_ALPHA]),
+                                         .shift = *weight(c, t[LAM_NORM_TENSOR_SHIFT])},
+                              .width = in.width,
+                              .rows = c->row_count,
+                              .x = in.data,
+                              .x_stride = in.stride,
+                              .y = out.data,
+                              .y_stride = out.stride,
+                              .sums = c->norm_sums,
+                              .affine = c->norm_affine};
+    if (c->watch && c->watch->norm && !c->probe) c->watch->norm(c->watch->arg, c, op, &run);
+    lam__norm_over(&run, c->sequences, c->sequence_count);
 }
 
 static void add(const lam_ctx *c, matrix x, matrix z, float scale, matrix y)

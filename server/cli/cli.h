@@ -42,7 +42,7 @@ typedef struct cli_command {
     int (*run)(const cli_args *args);
 } cli_command;
 
-extern const cli_command cli_serve, cli_encode, cli_tokenize, cli_inspect, cli_bench,
+extern const cli_command cli_serve, cli_encode, cli_tokenize, cli_inspect, cli_check, cli_bench,
     cli_healthcheck, cli_version;
 
 /* All commands in the order of help; NULL-ended. */
