@@ -307,7 +307,7 @@ static void check_embeddings(run *r, const norm_request *q)
 static void check_request(run *r, const json_t *json)
 {
     norm_request q = {0};
-    const lam_watch watch = {see, r};
+    const lam_watch watch = {.see = see, .arg = r};
     const bool open = request_open(&q, r->model, json);
     if (!check(&r->tally, open, "%s/%s: refused", r->c.name, q.name)) {
         request_close(&q);
