@@ -335,11 +335,11 @@ static void print_text(const check *c)
     for (size_t i = 0; i < LAM_ISA_COUNT; i++)
         for (size_t t = 0; c->isa[i].done && t < CHECK_TEST_COUNT; t++)
             print_result(c, i, t);
-    (void)puts("");
     for (size_t i = LAM_ISA_REF + 1; i < LAM_ISA_COUNT; i++)
         if (c->isa[i].done)
-            (void)printf("%s against ref: last hidden states by %.3g of their length\n",
-                         lam_isa_name((lam_isa)i), c->isa[i].distance);
+            (void)printf("%s%s against ref: last hidden states by %.3g of their length\n",
+                         i == LAM_ISA_REF + 1 ? "\n" : "", lam_isa_name((lam_isa)i),
+                         c->isa[i].distance);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
