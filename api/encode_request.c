@@ -91,7 +91,8 @@ static bool read_layers(api_draft *d, const char *name)
         api_json_number n;
         if (!api_read_integer(d, at, &n)) return false;
         if (n.integer < 0 || n.integer >= API_MAX_LAYERS)
-            return api_refuse(d, API_CODE_OUT_OF_RANGE, at, "layers are counted from 0, and the model has fewer than this");
+            return api_refuse(d, API_CODE_OUT_OF_RANGE, at,
+                              "layers are counted from 0, and the model has fewer than this");
         for (size_t i = 0; i < d->layer_count; i++)
             if (d->layers[i] == (size_t)n.integer)
                 return api_refuse(d, API_CODE_INVALID_VALUE, at, "this layer is named twice");

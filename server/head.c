@@ -127,7 +127,8 @@ static void find_route(srv_exchange *x, const srv_head *h)
     } else if (h->method == SRV_METHOD_OPTIONS && (x->allow || srv_text_is(h->path, "*"))) {
         if (!x->allow) x->allow = 1u << SRV_METHOD_GET | 1u << SRV_METHOD_POST;
     } else if (x->allow) {
-        srv_exchange_refuse(x, API_CODE_METHOD_NOT_ALLOWED, "this path has other methods: see Allow");
+        srv_exchange_refuse(x, API_CODE_METHOD_NOT_ALLOWED,
+                            "this path has other methods: see Allow");
     } else if (h->method == SRV_METHOD_CONNECT || h->method == SRV_METHOD_TRACE) {
         x->allow = 1u << SRV_METHOD_GET | 1u << SRV_METHOD_POST;
         srv_exchange_refuse(x, API_CODE_METHOD_NOT_ALLOWED, "this method is answered nowhere here");
