@@ -130,7 +130,7 @@ bool api_info_write(const api_env *env, const api_server_info *s, api_buffer *ou
 {
 #define NAME_ROW(id, text) text,
     static const char *const poolings[] = {LAM_POOL_MAP(NAME_ROW)};
-    static const char *const levels[] = {"none", "summary"};
+    static const char *const levels[] = {LAM_STATS_LEVEL_MAP(NAME_ROW)};
     api_buffer_put(out, "{", 1);
     put_model(out, &env->models[0]);
     put_tei_limit(out, s, "max_concurrent_requests", "max_queue_items");

@@ -28,9 +28,9 @@ static void give(atomic_size_t *sum, size_t n)
 
 bool srv_charge_open(srv_charge *c, srv_admission *a)
 {
-    if (!take(&a->slots, 1, a->max_slots)) return false;
+    if (atomic_load_explicit(&a->slots, memory_order_relaxed) >= a->max_slots) return false;
     atomic_fetch_add_explicit(&a->requests, 1, memory_order_relaxed);
-    *c = (srv_charge){.admission = a, .slots = 1};
+    *c = (srv_charge){.admission = a};
     return true;
 }
 

@@ -24,10 +24,12 @@ typedef struct srv_charge {
 
 void srv_admission_init(srv_admission *a, size_t max_slots, size_t max_bytes);
 
-/* A request whose items are not known yet takes one slot. False: full. */
+/* A request begins. It holds no slot before its body is there, so that clients who do not send one
+ * keep nobody out; its bytes count as they come. False: no slot is free now. */
 bool srv_charge_open(srv_charge *c, srv_admission *a);
 
-/* The slots of its items once they are known. False: full; what is held stays held. */
+/* The slots of its items: 1 once the body is there, all once they are known. False: full; what is
+ * held stays held. */
 bool srv_charge_items(srv_charge *c, size_t items);
 
 /* Holds exactly `bytes` from now on. False: no room for more; what is held stays held. A smaller

@@ -126,6 +126,8 @@ static enum MHD_Result submit(srv_exchange *x)
         srv_exchange_refuse(x, API_CODE_SHUTTING_DOWN, "the server is stopping");
     else if (x->body.size == 0)
         srv_exchange_refuse(x, API_CODE_EMPTY_BODY, "the request has no body");
+    else if (!srv_charge_items(&x->charge, 1))
+        srv_exchange_refuse(x, API_CODE_OVERLOADED, "too much work is waiting");
     if (x->refused) return srv_reply_error(x);
 
     srv_job *job = srv_job_new(x->route->inference, &x->body, &x->charge,

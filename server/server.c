@@ -341,6 +341,7 @@ int srv_serve(const struct srv_config *config, const srv_model_spec *models, siz
     s = (srv_server){.config = config};
     char *host_text = NULL;
     lam_err err = {0};
+    srv_signals_early();
     srv_log_configure(log_format(config), log_level(config));
     if (uv_loop_init(&s.loop) != 0) {
         fprintf(stderr, "lamina: loop: the system gives no more descriptors\n");

@@ -76,6 +76,21 @@ static void on_signal(uv_signal_t *h, int number)
     }
 }
 
+static void end_early(int number)
+{
+    (void)number;
+    _exit(0);
+}
+
+void srv_signals_early(void)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct sigaction action = {.sa_handler = SIG_IGN};
+        if (known[i].stops) action.sa_handler = end_early;
+        (void)sigaction(known[i].number, &action, NULL);
+    }
+}
+
 lam_status srv_signals_start(srv_server *s, lam_err *err)
 {
     (void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);

@@ -8,6 +8,11 @@
 
 #include "server/state.h"
 
+/* From the first moment on, for a stop that comes while models load: SIGTERM and SIGINT end the
+ * process with 0 at once; the system's own action would do nothing where this is process 1, as in a
+ * container. srv_signals_start takes over. */
+void srv_signals_early(void);
+
 /* Takes over the signals. Errors: LAM_E_SYSTEM. */
 lam_status srv_signals_start(srv_server *s, lam_err *err);
 

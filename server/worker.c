@@ -137,6 +137,15 @@ static void announce(void *arg)
     env->wake(env->wake_arg);
 }
 
+/* Whether the batch is a job's last; its other slices are done or run elsewhere. */
+static bool ends_a_job(const srv_batch *b)
+{
+    for (size_t i = 0; i < b->slice_count; i++)
+        if (b->slices[i].first + b->slices[i].count == b->slices[i].job->request.item_count)
+            return true;
+    return false;
+}
+
 static void copy_back(const srv_batch *b)
 {
     const lam_item *from = b->items;
@@ -153,7 +162,7 @@ static void run(srv_worker *w)
     size_t model = (size_t)(b->slices[0].job->request.model - w->env->api->models);
     uint64_t begin_ns = srv_now_ns();
     watched seen = {.env = w->env, .batch = b};
-    lam_stop stop = {.asked = all_dead, .arg = &seen, .ending = announce};
+    lam_stop stop = {.asked = all_dead, .arg = &seen, .ending = ends_a_job(b) ? announce : NULL};
     bool ran = lam_encode(w->contexts[model], b->items, b->item_count, &stop) == LAM_OK;
     srv_worker_metrics *m = w->metrics;
     srv_histogram_add(&m->compute, srv_duration_bounds, srv_now_ns() - begin_ns);

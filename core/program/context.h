@@ -10,14 +10,6 @@ typedef struct lam_sequence {
     lam_item *item;
 } lam_sequence;
 
-/* The first tensor of an item that is not finite. */
-typedef struct lam_fault {
-    size_t sequence; /* of the item in the batch */
-    bool found;
-    size_t layer;
-    lam_site site;
-} lam_fault;
-
 /* Shows the rows of each site as they come up: [rows, the slot's width]. For tools and tests. */
 typedef struct lam_watch {
     void (*see)(void *arg, size_t slot, const float *x, size_t stride, size_t rows); /* or NULL */
@@ -44,7 +36,7 @@ struct lam_ctx {
     bool any_stats, any_full;
     const lam_program *program; /* the list that runs: plain or measured */
     const lam_watch *watch;     /* or NULL; set by lam__ctx_watch */
-    lam_fault *probe; /* looking for the first fault of one item of the batch; else NULL */
+    bool probing;               /* looking for the first faults of the items (encode.c) */
 };
 
 /* Until it is called with NULL, lam_encode runs every op and shows each tapped tensor. */

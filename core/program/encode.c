@@ -40,35 +40,34 @@ static size_t fill(lam_ctx *c, lam_item *items, size_t count)
     return taken;
 }
 
-/* Runs the batch of an item again to say where the item's first non-finite value stands: the item
- * alone, or with its request where that decides its values. Costs a second pass for items that
- * fail, and nothing for the others. */
-static lam_status locate_fault(lam_ctx *c, lam_item *items, size_t count, size_t at,
-                               const lam_stop *stop)
+/* Runs items again to say where each has its first non-finite value; the vectors and statuses come
+ * out as before. */
+static lam_status probe(lam_ctx *c, lam_item *items, size_t count, const lam_stop *stop)
 {
-    lam_fault fault = {.layer = LAM_LAYER_NONE, .site = LAM_SITE_FINAL};
-    lam_item *item = &items[at];
-    const bool together = lam_opts_batch_dependent(c->model, item->opts);
-    const lam_status failure = item->status;
-    (void)fill(c, together ? items : item, together ? count : 1);
+    (void)fill(c, items, count);
     c->any_stats = c->any_full = false; /* they have been taken */
-    fault.sequence = together ? at : 0;
-    c->probe = &fault;
+    c->probing = true;
     const lam_status status = lam__execute(c, false, stop);
-    c->probe = NULL;
-    item->status = failure;
-    item->fault_layer = fault.layer;
-    item->fault_site = fault.site;
+    c->probing = false;
     return status;
 }
 
+/* Costs a second pass for items that fail, each alone; for their whole batch where the items decide
+ * each other's values; and nothing else. */
 static lam_status locate_faults(lam_ctx *c, lam_item *items, size_t count, const lam_stop *stop)
 {
+    const bool together = lam_opts_batch_dependent(c->model, items[0].opts);
+    bool any = false;
     for (size_t i = 0; i < count; i++) {
+        const bool failed = items[i].status == LAM_E_NON_FINITE;
         items[i].fault_layer = LAM_LAYER_NONE;
-        items[i].fault_site = LAM_SITE_FINAL;
-        if (items[i].status == LAM_E_NON_FINITE) LAM_TRY(locate_fault(c, items, count, i, stop));
+        items[i].fault_site = failed ? LAM_SITE_COUNT : LAM_SITE_FINAL;
+        any = any || failed;
+        if (failed && !together) LAM_TRY(probe(c, &items[i], 1, stop));
     }
+    if (any && together) LAM_TRY(probe(c, items, count, stop));
+    for (size_t i = 0; i < count; i++)
+        if (items[i].fault_site == LAM_SITE_COUNT) items[i].fault_site = LAM_SITE_FINAL;
     return LAM_OK;
 }
 

@@ -37,7 +37,7 @@ static const float *weight(const lam_ctx *c, lam_ref ref)
 static bool tap_wanted(const lam_ctx *c, size_t slot)
 {
     if (slot == LAM_SLOT_NONE) return false;
-    if (c->probe || c->watch) return true;
+    if (c->probing || c->watch) return true;
     if (!c->any_stats) return false;
     for (size_t i = 0; i < c->sequence_count; i++) {
         const lam_stats *stats = c->sequences[i].item->stats;
@@ -54,13 +54,21 @@ static bool rows_finite(const matrix *m, size_t first, size_t rows)
     return true;
 }
 
+/* An item whose fault is looked for has no fault_site yet. */
+static void find_faults(const lam_ctx *c, const lam_op *op, const matrix *m)
+{
+    for (size_t i = 0; i < c->sequence_count; i++) {
+        const lam_sequence *s = &c->sequences[i];
+        if (s->item->fault_site != LAM_SITE_COUNT || rows_finite(m, s->first, s->rows)) continue;
+        s->item->fault_layer = op->layer;
+        s->item->fault_site = op->site;
+    }
+}
+
 static void tap(lam_ctx *c, const lam_op *op, matrix m)
 {
-    if (c->probe) {
-        lam_fault *f = c->probe;
-        const lam_sequence *s = &c->sequences[f->sequence];
-        if (!f->found && !rows_finite(&m, s->first, s->rows))
-            f->found = true, f->layer = op->layer, f->site = op->site;
+    if (c->probing) {
+        find_faults(c, op, &m);
         return;
     }
     if (c->watch && c->watch->see)
@@ -137,7 +145,7 @@ static void run_norm(const lam_ctx *c, const lam_op *op)
                               .y_stride = out.stride,
                               .sums = c->norm_sums,
                               .affine = c->norm_affine};
-    if (c->watch && c->watch->norm && !c->probe) c->watch->norm(c->watch->arg, c, op, &run);
+    if (c->watch && c->watch->norm && !c->probing) c->watch->norm(c->watch->arg, c, op, &run);
     lam__norm_over(&run, c->sequences, c->sequence_count);
 }
 
@@ -285,7 +293,7 @@ static size_t last_state(const lam_ctx *c)
 lam_status lam__execute(lam_ctx *c, bool is_last, const lam_stop *stop)
 {
     const lam_program *p = c->any_full ? c->model->program.measured : &c->model->program;
-    const size_t last = c->any_stats || c->probe || c->watch ? SIZE_MAX : last_state(c);
+    const size_t last = c->any_stats || c->probing || c->watch ? SIZE_MAX : last_state(c);
     c->program = p;
     for (size_t i = 0; i < p->op_count; i++) {
         const lam_op *op = &p->ops[i];

@@ -45,6 +45,9 @@ Test(admission, refuses_at_the_bound_and_treats_one_item_like_a_list_of_one)
     cr_expect_not(srv_charge_open(&c[2], &a));
     srv_charge_release(&c[0]);
     cr_expect(srv_charge_open(&c[2], &a));
+    cr_expect_eq(atomic_load(&a.slots), 1, "a request without its body holds no slot");
+    srv_charge_release(&c[1]);
+    srv_charge_release(&c[2]);
 }
 
 Test(memory_plan, sums_its_parts_and_leaves_room_for_one_request)
