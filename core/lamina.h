@@ -25,6 +25,10 @@ typedef struct lam_model lam_model;
 typedef struct lam_open_opts {
     lam_isa isa; /* highest instruction set to use; lam_open_opts_default: the best of this CPU */
     bool fuse;   /* fuse activation and residual into linears; off only to compare (same bits) */
+    /* Opens another model on the same weights: a JSON object whose keys stand for those of "lamina"
+     * in config.json; NULL for none. A norm without `kind` changes fields of the one that is there.
+     */
+    const char *with;
     /* Told once for each oddity that is tolerated (ignored tensors, ...); may be NULL. */
     void (*warn)(void *arg, const char *sentence);
     void *warn_arg;
@@ -127,6 +131,7 @@ typedef struct lam_item {
     lam_stats *stats; /* the request's, or NULL. Items that share one must be given in order */
     size_t index;     /* of the item in its request: where stats keeps its per-item numbers */
     float *out;       /* [dimensions], or [rows, dimensions] for pooling none */
+    float *states;    /* [layers + 1, rows, D]: the state of every output_layer; or NULL */
     /* set by lam_item_check */
     size_t rows; /* tokens that are not masked */
     /* out, set by lam_encode */

@@ -8,6 +8,11 @@
 lam_status lam_hf_config_read(lam_hparams *h, const lam_family **family, const lam_dir *d,
                               lam_err *err);
 
+/* The same with other keys of "lamina": lam_open_opts.with, or NULL. What that makes wrong is named
+ * as "with: lamina.norm.eps". */
+lam_status lam_hf_config_read_with(lam_hparams *h, const lam_family **family, const lam_dir *d,
+                                   const char *with, lam_err *err);
+
 /* The same from a parsed object. */
 lam_status lam_hf_config_take(lam_hparams *h, const lam_family **family, const lam_json *config,
                               lam_err *err);

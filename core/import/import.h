@@ -11,6 +11,11 @@
 lam_status lam_import_model(lam_model **out, const char *path, const lam_open_opts *opts,
                             lam_err *err);
 
+/* Reads only what the model would be, its weights unseen: with opts->with, what it would become. */
+struct lam_hparams;
+lam_status lam_import_hparams(struct lam_hparams *out, const char *path, const lam_open_opts *opts,
+                              lam_err *err);
+
 /* Opens only a tokenizer: a tokenizer.json, or a directory that holds one (or a vocab.txt). The
  * caller frees it with lam_tokenizer_free. */
 struct lam_tokenizer;

@@ -77,7 +77,7 @@ static lam_status read_files(import *in, lam_err *err)
     LAM_TRY(lam_dir_open(&in->root, in->path, err));
     LAM_TRY(lam_sentence_modules(&in->sentence, &in->root, &in->warner, err));
     LAM_TRY(lam_dir_open_inside(&in->encoder, &in->root, in->sentence.encoder, err));
-    LAM_TRY(lam_hf_config_read(&p->hparams, &in->family, &in->encoder, err));
+    LAM_TRY(lam_hf_config_read_with(&p->hparams, &in->family, &in->encoder, in->opts->with, err));
     LAM_TRY(
         lam_sentence_read(&in->sentence, &in->root, &in->encoder, &p->hparams, &in->warner, err));
     LAM_TRY(lam_bundle_open(&in->bundle, &in->encoder, &in->warner, err));
@@ -105,11 +105,31 @@ lam_status lam_import_model(lam_model **out, const char *path, const lam_open_op
                             lam_err *err)
 {
     *out = NULL;
-import in = {.path = path, .opts = opts, .warner = {opts->warn, opts->warn_arg }, .root = {.fd = - 1 }, .encoder = {.fd = - 1 } };
+    struct import in = {.path = path,
+                        .opts = opts,
+                        .warner = {opts->warn, opts->warn_arg},
+                        .root = {.fd = -1},
+                        .encoder = {.fd = -1}};
     const lam_status status = build(out, &in, err);
     if (in.parts.tokenizer != NULL) lam_tokenizer_free(in.parts.tokenizer);
     lam_tensors_free(&in.tensors);
     lam_bundle_close(&in.bundle);
+    lam_sentence_free(&in.sentence);
+    lam_dir_close(&in.encoder);
+    lam_dir_close(&in.root);
+    return status;
+}
+
+lam_status lam_import_hparams(lam_hparams *out, const char *path, const lam_open_opts *opts,
+                              lam_err *err)
+{
+    struct import in = {.path = path, .opts = opts, .root = {.fd = -1}, .encoder = {.fd = -1}};
+    lam_status status = lam_dir_open(&in.root, path, err);
+    if (status == LAM_OK) status = lam_sentence_modules(&in.sentence, &in.root, &in.warner, err);
+    if (status == LAM_OK)
+        status = lam_dir_open_inside(&in.encoder, &in.root, in.sentence.encoder, err);
+    if (status == LAM_OK)
+        status = lam_hf_config_read_with(out, &in.family, &in.encoder, opts->with, err);
     lam_sentence_free(&in.sentence);
     lam_dir_close(&in.encoder);
     lam_dir_close(&in.root);

@@ -1,6 +1,7 @@
 /* Walks the op list over the batch's packed rows. Each row's bits depend on its own sequence only:
  * linears and norms see rows, attention sees one sequence at a time. */
 #include <math.h>
+#include <string.h>
 
 #include "core/pool/pool.h"
 #include "core/program/context.h"
@@ -203,12 +204,20 @@ static void run_activate(const lam_ctx *c, const lam_op *op)
                                out.data, out.stride);
 }
 
+static void copy_state(const lam_sequence *s, matrix m, size_t index)
+{
+    float *to = s->item->states + index * s->rows * m.width;
+    for (size_t r = 0; r < s->rows; r++)
+        memcpy(to + r * m.width, m.data + (s->first + r) * m.stride, m.width * sizeof *to);
+}
+
 /* Takes the vectors of the items that want this state. */
 static void run_state(const lam_ctx *c, const lam_op *op)
 {
     const matrix m = matrix_of(c, op->in);
     for (size_t i = 0; i < c->sequence_count; i++) {
         const lam_sequence *s = &c->sequences[i];
+        if (s->item->states) copy_state(s, m, op->u.state_index);
         if (s->item->opts->output_layer != op->u.state_index) continue;
         s->item->status =
             lam__pool(s->item->opts, m.data + s->first * m.stride, m.stride, s->rows, s->item->out);
@@ -284,7 +293,8 @@ static size_t last_state(const lam_ctx *c)
 {
     size_t last = 0;
     for (size_t i = 0; i < c->sequence_count; i++) {
-        const size_t wanted = c->sequences[i].item->opts->output_layer;
+        const lam_item *item = c->sequences[i].item;
+        const size_t wanted = item->states ? c->model->info.layers : item->opts->output_layer;
         if (wanted > last) last = wanted;
     }
     return last;
