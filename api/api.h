@@ -34,8 +34,9 @@ typedef struct api_env {
     api_limits limits;
 } api_env;
 
-#define API_ROUTE_MAP(X)    \
-    X(ENCODE, "/v1/encode") \
+#define API_ROUTE_MAP(X)      \
+    X(ENCODE, "/v1/encode")   \
+    X(COMPARE, "/v1/compare") \
     X(OPENAI_EMBEDDINGS, "/v1/embeddings")
 
 #define API_ENUM_ROW_ROUTE(name, path) API_ROUTE_##name,
@@ -60,6 +61,9 @@ typedef struct api_request {
     size_t input_count;
     size_t rows; /* sum of items' rows: the cost of the request in tokens */
     lam_encode_opts opts;
+    /* /v1/compare: each item stands twice, in the second half with these, and has `states`. */
+    lam_encode_opts other_opts;
+    double tolerance; /* of /v1/compare */
     lam_stats *stats; /* or NULL */
     lam_stats_level level;
     size_t stats_layer_count; /* which layers the reply shows, ascending; NULL: all */

@@ -1,6 +1,4 @@
 /* The reply of POST /v1/encode. */
-#include <math.h>
-
 #include "api/reply.h"
 #include "api/request.h"
 
@@ -204,12 +202,6 @@ static void put_item(api_buffer *b, const api_request *r, size_t input, const la
     api_buffer_put(b, "}", 1);
 }
 
-static void put_ms(api_buffer *b, const char *key, double ms, bool first)
-{
-    api_put_key(b, key, first);
-    api_buffer_json_double(b, round(ms * 1000.0) / 1000.0);
-}
-
 void api_encode_reply(const api_request *r, const api_timing *t, api_buffer *b)
 {
     api_buffer_puts(b, "{\"model\":");
@@ -232,9 +224,7 @@ void api_encode_reply(const api_request *r, const api_timing *t, api_buffer *b)
         api_buffer_put(b, "}", 1);
         return;
     }
-    api_buffer_puts(b, ",\"timing\":{");
-    put_ms(b, "queue_ms", t->queue_ms, true);
-    put_ms(b, "compute_ms", t->compute_ms, false);
-    put_ms(b, "total_ms", t->total_ms, false);
-    api_buffer_puts(b, "}}");
+    api_put_key(b, "timing", false);
+    api_put_timing(b, t);
+    api_buffer_put(b, "}", 1);
 }

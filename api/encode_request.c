@@ -1,4 +1,4 @@
-/* POST /v1/encode: one function a field, and the list of them. */
+/* POST /v1/encode and /v1/compare: one function a field, and the lists of them. */
 #include <stdio.h>
 
 #include "api/request.h"
@@ -131,35 +131,92 @@ static bool read_per_item(api_draft *d, const char *name)
     return api_read_bool(d, api_place_field(name), &d->per_item);
 }
 
-static bool read_source(api_draft *d, const char *inside)
+/* Fields of a norm and of "lamina" in config.json, which a request cannot change. */
+static bool refuse_structure(api_draft *d, const char *name, api_text key)
+{
+    static const char *const known[] = {
+        "kind",        "eps",        "group_eps",      "eps_mode",
+        "ddof",        "gain",       "bias",           "unit_offset",
+        "detach_mean", "detach_std", "groups",         "p",
+        "c",           "k",          "alpha",          "shift",
+        "position",    "placement",  "attention_norm", "ffn_norm",
+        "final_norm",  "inner_norm", "embedding_norm", "residual_scale"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        char inside[64];
+        if (!api_text_is(key, known[i])) continue;
+        snprintf(inside, sizeof inside, "%s/%s", name, known[i]);
+        return api_refuse(d, API_CODE_UNSUPPORTED, api_place_field(inside),
+                          "this makes another model of the weights, which a request cannot: "
+                          "`lamina compare MODEL --with` on the command line does");
+    }
+    return api_refuse(d, API_CODE_UNKNOWN_FIELD, api_place_field(name),
+                      "what can be compared here is {\"norm\":{\"statistics\":...}}");
+}
+
+static bool read_source(api_draft *d, const char *inside, lam_norm_source *out)
 {
     static const lam_norm_source sources[] = {LAM_NORM_FROM_RUNNING, LAM_NORM_FROM_BATCH};
     const char *const names[] = {lam_norm_source_name(sources[0]),
                                  lam_norm_source_name(sources[1])};
     size_t which;
     if (!api_read_choice(d, api_place_field(inside), names, 2, &which)) return false;
-    d->norm_source = sources[which];
+    *out = sources[which];
     return true;
 }
 
-/* An override of the source of statistics; null asks for none. */
-static bool read_norm(api_draft *d, const char *name)
+/* {"statistics": ...} at the place `name`. What else a norm may say in config.json would be another
+ * model; that is told where it is asked of /v1/compare. */
+static bool read_override(api_draft *d, const char *name, lam_norm_source *out)
 {
-    char inside[32];
+    char inside[64];
     snprintf(inside, sizeof inside, "%s/statistics", name);
-    if (api_json_peek(&d->json) == API_JSON_NULL) return api_json_null(&d->json);
     if (!api_expect(d, API_JSON_OBJECT, api_place_field(name), "an object")) return false;
     if (!api_json_enter_object(&d->json)) return false;
     api_text key;
     while (api_json_next_key(&d->json, &key)) {
         if (!api_text_is(key, "statistics"))
-            return api_refuse(d, API_CODE_UNKNOWN_FIELD, api_place_field(name),
-                              "the only field of norm is `statistics`");
-        if (!read_source(d, inside)) return false;
+            return d->route == API_ROUTE_COMPARE
+                       ? refuse_structure(d, name, key)
+                       : api_refuse(d, API_CODE_UNKNOWN_FIELD, api_place_field(name),
+                                    "the only field of norm is `statistics`");
+        if (!read_source(d, inside, out)) return false;
     }
     if (d->json.fault != API_JSON_FAULT_NONE) return false;
-    if (d->norm_source != LAM_NORM_FROM_NONE) return true;
+    if (*out != LAM_NORM_FROM_NONE) return true;
     return api_refuse(d, API_CODE_MISSING_FIELD, api_place_field(inside), "this field is missing");
+}
+
+/* An override of the source of statistics; null asks for none. */
+static bool read_norm(api_draft *d, const char *name)
+{
+    if (api_json_peek(&d->json) == API_JSON_NULL) return api_json_null(&d->json);
+    return read_override(d, name, &d->norm_source);
+}
+
+/* The other side of a comparison. */
+static bool read_with(api_draft *d, const char *name)
+{
+    char inside[32];
+    snprintf(inside, sizeof inside, "%s/norm", name);
+    if (!api_expect(d, API_JSON_OBJECT, api_place_field(name), "an object")) return false;
+    if (!api_json_enter_object(&d->json)) return false;
+    api_text key;
+    while (api_json_next_key(&d->json, &key)) {
+        if (!api_text_is(key, "norm")) return refuse_structure(d, name, key);
+        if (!read_override(d, inside, &d->with_source)) return false;
+    }
+    if (d->json.fault != API_JSON_FAULT_NONE) return false;
+    if (d->with_source != LAM_NORM_FROM_NONE) return true;
+    return api_refuse(d, API_CODE_MISSING_FIELD, api_place_field(inside), "this field is missing");
+}
+
+static bool read_digits(api_draft *d, const char *name)
+{
+    const api_place at = api_place_field(name);
+    d->digits_given = true;
+    if (!api_read_integer(d, at, &d->digits)) return false;
+    if (d->digits.integer >= 1 && d->digits.integer <= 15) return true;
+    return api_refuse(d, API_CODE_OUT_OF_RANGE, at, "this must be from 1 to 15");
 }
 
 static bool read_truncate(api_draft *d, const char *name)
@@ -259,6 +316,29 @@ const api_field *api_fields_encode(size_t *count)
         {"prompt_name", read_prompt_name},
         {"prompt", read_prompt},
         {"on_error", read_on_error},
+        {"deadline_ms", read_deadline_ms},
+        {"user", read_user},
+    };
+    *count = sizeof fields / sizeof *fields;
+    return fields;
+}
+
+const api_field *api_fields_compare(size_t *count)
+{
+    static const api_field fields[] = {
+        {"model", read_model},
+        {"tokens", read_tokens},
+        {"texts", read_texts},
+        {"attention_mask", read_attention_mask},
+        {"token_type_ids", read_token_type_ids},
+        {"pooling", read_pooling},
+        {"norm", read_norm},
+        {"with", read_with},
+        {"digits", read_digits},
+        {"truncate", read_truncate},
+        {"special_tokens", read_special_tokens},
+        {"prompt_name", read_prompt_name},
+        {"prompt", read_prompt},
         {"deadline_ms", read_deadline_ms},
         {"user", read_user},
     };

@@ -1,5 +1,6 @@
 #include "api/reply.h"
 
+#include <math.h>
 #include <string.h>
 
 void api_put_string(api_buffer *b, const char *s)
@@ -52,6 +53,21 @@ void api_put_vector(api_buffer *b, const api_request *r, const float *v)
     }
 }
 
+static void put_ms(api_buffer *b, const char *key, double ms, bool first)
+{
+    api_put_key(b, key, first);
+    api_buffer_json_double(b, round(ms * 1000.0) / 1000.0);
+}
+
+void api_put_timing(api_buffer *b, const api_timing *t)
+{
+    api_buffer_put(b, "{", 1);
+    put_ms(b, "queue_ms", t->queue_ms, true);
+    put_ms(b, "compute_ms", t->compute_ms, false);
+    put_ms(b, "total_ms", t->total_ms, false);
+    api_buffer_put(b, "}", 1);
+}
+
 void api_put_usage(api_buffer *b, const api_request *r)
 {
     api_buffer_puts(b, "{\"prompt_tokens\":");
@@ -66,6 +82,9 @@ bool api_reply_write(const api_request *r, const api_timing *t, api_buffer *out)
     switch (r->route) {
     case API_ROUTE_ENCODE:
         api_encode_reply(r, t, out);
+        break;
+    case API_ROUTE_COMPARE:
+        api_compare_reply(r, t, out);
         break;
     case API_ROUTE_OPENAI_EMBEDDINGS:
         api_openai_reply(r, out);

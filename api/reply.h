@@ -21,10 +21,14 @@ void api_put_error(api_buffer *b, const api_error *e);
 /* Numbers of one vector, in the encoding that the request asked for. */
 void api_put_vector(api_buffer *b, const api_request *r, const float *v);
 
+/* {"queue_ms":...,"compute_ms":...,"total_ms":...} */
+void api_put_timing(api_buffer *b, const api_timing *t);
+
 /* {"prompt_tokens":...,"total_tokens":...} */
 void api_put_usage(api_buffer *b, const api_request *r);
 
 void api_encode_reply(const api_request *r, const api_timing *t, api_buffer *b);
+void api_compare_reply(const api_request *r, const api_timing *t, api_buffer *b);
 void api_openai_reply(const api_request *r, api_buffer *b);
 
 #endif

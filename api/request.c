@@ -54,6 +54,8 @@ static const api_field *fields_of(api_route route, size_t *count)
     switch (route) {
     case API_ROUTE_ENCODE:
         return api_fields_encode(count);
+    case API_ROUTE_COMPARE:
+        return api_fields_compare(count);
     case API_ROUTE_OPENAI_EMBEDDINGS:
         return api_fields_openai(count);
     case API_ROUTE_COUNT:

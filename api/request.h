@@ -51,6 +51,9 @@ typedef struct api_draft {
     bool base64, per_item, plain_text, errors_per_item;
     lam_stats_level level;
     lam_norm_source norm_source; /* NONE: not sent */
+    lam_norm_source with_source; /* /v1/compare: of the other side; the same */
+    api_json_number digits;
+    bool digits_given;
     bool layers_given;
     size_t layer_count;
     size_t *layers; /* [layer_count], as sent */
@@ -68,10 +71,16 @@ typedef struct api_field {
 
 /* The fields of a route, in the order of the documentation. */
 const api_field *api_fields_encode(size_t *count);
+const api_field *api_fields_compare(size_t *count);
 const api_field *api_fields_openai(size_t *count);
 
 /* What an item that failed in the engine is told. */
 void api_item_error(const api_request *r, const lam_item *item, api_error *error);
+
+/* /v1/compare: the options of the other side; each item once more with them, and room for the
+ * hidden states of both (api/compare_request.c). */
+bool api_plan_other(api_draft *d, api_request *out);
+bool api_plan_pairs(api_draft *d, api_request *out);
 
 /* Draft to request. False: d->error is set. */
 bool api_plan_request(api_draft *d, api_request *out);

@@ -91,7 +91,7 @@ static bool plan_options(api_draft *d, api_request *out)
     out->errors_per_item = d->errors_per_item;
     out->deadline_ms = d->deadline_ms;
     return plan_dimensions(d, info, &out->opts) && plan_output_layer(d, info, &out->opts) &&
-           plan_norms(d, out);
+           plan_norms(d, out) && (d->route != API_ROUTE_COMPARE || api_plan_other(d, out));
 }
 
 /* ---- Statistics ------------------------------------------------------------------------------ */
@@ -264,10 +264,10 @@ static bool refuse_item(api_draft *d, lam_status status, const lam_item *item, s
     if (status == LAM_E_EMPTY)
         return api_refuse(d, API_CODE_EMPTY_INPUT, whole, "this input is empty");
     if (status == LAM_E_TOO_LONG) {
-        api_refuse(d, API_CODE_CONTEXT_LENGTH, whole,
-                   "this input has %zu tokens, %s takes at most %zu%s", item->tokens,
-                   texts ? "a text" : "the model", limit,
-                   d->route == API_ROUTE_ENCODE ? "; \"truncate\": true would cut it" : "");
+        api_refuse(
+            d, API_CODE_CONTEXT_LENGTH, whole, "this input has %zu tokens, %s takes at most %zu%s",
+            item->tokens, texts ? "a text" : "the model", limit,
+            d->route != API_ROUTE_OPENAI_EMBEDDINGS ? "; \"truncate\": true would cut it" : "");
         return refuse_limit(d, limit, item->tokens);
     }
     if (!texts && status == LAM_E_ID_RANGE) return api_refuse_range(d, place_of(&d->tokens, i, at));
@@ -415,7 +415,8 @@ static bool plan_items(api_draft *d, api_request *out)
     if (!texts && (!check_shape(d, &d->mask, API_CODE_INVALID_MASK) ||
                    !check_shape(d, &d->types, API_CODE_INVALID_VALUE)))
         return false;
-    out->items = api_alloc(d, out->input_count, sizeof *out->items);
+    const size_t sides = d->route == API_ROUTE_COMPARE ? 2 : 1;
+    out->items = api_alloc(d, out->input_count * sides, sizeof *out->items);
     out->info = out->items ? api_alloc(d, out->input_count, sizeof *out->info) : NULL;
     if (!out->info) return false;
     memset(out->info, 0, out->input_count * sizeof *out->info);
@@ -465,6 +466,7 @@ static uint64_t reply_bound(const api_request *r, const lam_model_info *info)
     const uint64_t width = r->opts.dimensions;
     const uint64_t vector = VECTOR + (r->base64 ? (width * 4 + 2) / 3 * 4 : width * FLOAT);
     const uint64_t failed = r->errors_per_item ? r->input_count : 0;
+    if (r->route == API_ROUTE_COMPARE) return REPLY + (info->layers + 1 + r->input_count) * ITEM;
     uint64_t total = REPLY + vectors * vector + r->input_count * ITEM + failed * ITEM_ERROR;
     if (r->level == LAM_STATS_NONE) return total;
     uint64_t sites = 0;
@@ -509,6 +511,7 @@ bool api_plan_request(api_draft *d, api_request *out)
 {
     *out = (api_request){.route = d->route};
     return plan_model(d, out) && plan_inputs(d, out) && plan_options(d, out) &&
-           plan_selection(d, out) && plan_items(d, out) && plan_batch(d, out) &&
+           plan_selection(d, out) && plan_items(d, out) &&
+           (d->route != API_ROUTE_COMPARE || api_plan_pairs(d, out)) && plan_batch(d, out) &&
            plan_reply(d, out) && plan_statistics(d, out) && plan_outputs(d, out);
 }

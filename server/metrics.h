@@ -14,6 +14,7 @@
 /* clang-format off */
 #define SRV_ROUTE_LABEL_MAP(X) \
     X(ENCODE, "/v1/encode") \
+    X(COMPARE, "/v1/compare") \
     X(EMBEDDINGS, "/v1/embeddings") \
     X(MODELS, "/v1/models") \
     X(LIVEZ, "/livez") \

@@ -9,6 +9,8 @@
 static const srv_route routes[] = {
     {SRV_METHOD_POST, "/v1/encode", SRV_LABEL_ENCODE, SRV_ON_PUBLIC, false, false, NULL,
      API_ROUTE_ENCODE},
+    {SRV_METHOD_POST, "/v1/compare", SRV_LABEL_COMPARE, SRV_ON_PUBLIC, false, false, NULL,
+     API_ROUTE_COMPARE},
     {SRV_METHOD_POST, "/v1/embeddings", SRV_LABEL_EMBEDDINGS, SRV_ON_PUBLIC, false, false, NULL,
      API_ROUTE_OPENAI_EMBEDDINGS},
     {SRV_METHOD_GET, "/v1/models", SRV_LABEL_MODELS, SRV_ON_PUBLIC, false, false, srv_handle_models,

@@ -101,10 +101,11 @@ static void expect_fields(json_t *properties, api_route route)
 Test(openapi, has_the_fields_and_routes_of_the_code)
 {
     static const char *const routes[] = {
-        "/v1/encode", "/v1/embeddings", "/v1/models", "/v1/models/{id}", "/livez",
-        "/readyz",    "/health",        "/metrics",   "/info",           "/openapi.json"};
+        "/v1/encode", "/v1/compare", "/v1/embeddings", "/v1/models", "/v1/models/{id}", "/livez",
+        "/readyz",    "/health",     "/metrics",       "/info",      "/openapi.json"};
     json_t *doc = document();
     expect_fields(at(SCHEMA(doc, "EncodeRequest"), "properties", NULL), API_ROUTE_ENCODE);
+    expect_fields(at(SCHEMA(doc, "CompareRequest"), "properties", NULL), API_ROUTE_COMPARE);
     expect_fields(at(SCHEMA(doc, "EmbeddingsRequest"), "properties", NULL),
                   API_ROUTE_OPENAI_EMBEDDINGS);
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
