@@ -45,6 +45,6 @@ void api_compare_item(const api_comparison *c, size_t i, api_departure *out);
 
 /* Writes the object but for its closing brace, so that members may follow. `list` is scratch:
  * [layers + 1]. */
-void api_comparison_write(const api_comparison *c, api_departure *list, api_buffer *out);
+void api_comparison_write(const api_comparison *c, api_departure *list, api_buffer *b);
 
 #endif
