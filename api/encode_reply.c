@@ -68,19 +68,32 @@ static void put_double(api_buffer *b, const char *key, double v)
     api_buffer_json_double(b, v);
 }
 
-static void put_population(api_buffer *b, const lam_population_stats *p)
+/* The values from `first` to before `end`, in an object of their own. */
+static void put_distances(api_buffer *b, const lam_population_stats *p, size_t first, size_t end)
 {
-    bool first = true;
     api_put_key(b, "population", false);
     api_buffer_put(b, "{", 1);
-    for (size_t i = 0; i < LAM_POPULATION_VALUE_COUNT; i++) {
-        const bool of_second_moment = i >= LAM_POPULATION_SECOND_MOMENT_DISTANCE;
-        if (of_second_moment != p->second_moment) continue;
-        api_put_key(b, lam_population_value_name((lam_population_value)i), first);
+    for (size_t i = first; i < end; i++) {
+        api_put_key(b, lam_population_value_name((lam_population_value)i), i == first);
         api_buffer_json_double(b, p->values[i]);
-        first = false;
     }
     api_buffer_put(b, "}", 1);
+}
+
+static void put_population(api_buffer *b, const lam_population_stats *p)
+{
+    switch (p->form) {
+    case LAM_POPULATION_OF_MEAN_AND_VARIANCE:
+        put_distances(b, p, LAM_POPULATION_MEAN_DISTANCE, LAM_POPULATION_SECOND_MOMENT_DISTANCE);
+        break;
+    case LAM_POPULATION_OF_MEAN_SQUARE:
+        put_distances(b, p, LAM_POPULATION_SECOND_MOMENT_DISTANCE, LAM_POPULATION_SATURATION);
+        break;
+    case LAM_POPULATION_OF_SQUASHED:
+        put_double(b, lam_population_value_name(LAM_POPULATION_SATURATION),
+                   p->values[LAM_POPULATION_SATURATION]);
+        break;
+    }
 }
 
 /* Without its closing brace. */

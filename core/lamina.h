@@ -224,14 +224,21 @@ typedef struct lam_layer_stats {
 bool lam_stats_read_layer(const lam_stats *s, size_t layer, lam_layer_stats *out);
 bool lam_stats_read_item_layer(const lam_stats *s, size_t item, size_t layer, lam_layer_stats *out);
 
-/* What level full adds to the site of a norm with running tensors: the distance of the request's
- * mean and variance, or mean square, from what is stored. The values of the other kind are NaN. */
+/* What level full adds to the sites of some norms, by what it says of their input: the distance of
+ * the request's mean and variance, or mean square, from what is stored; or, for a norm that
+ * squashes, how much of it is squashed. Values of the other forms are NaN. */
+typedef enum lam_population_form {
+    LAM_POPULATION_OF_MEAN_AND_VARIANCE,
+    LAM_POPULATION_OF_MEAN_SQUARE,
+    LAM_POPULATION_OF_SQUASHED,
+} lam_population_form;
+
 typedef struct lam_population_stats {
-    bool second_moment;
+    lam_population_form form;
     double values[LAM_POPULATION_VALUE_COUNT];
 } lam_population_stats;
 
-/* False if that site was not collected or has no such tensors. */
+/* False if that site was not collected or its norm is none of those. */
 bool lam_stats_read_population(const lam_stats *s, size_t layer, lam_site site,
                                lam_population_stats *out);
 bool lam_stats_read_item_population(const lam_stats *s, size_t item, size_t layer, lam_site site,

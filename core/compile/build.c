@@ -97,7 +97,7 @@ static void place_norm(builder *b, lam_op *op, size_t width)
     op->u.norm.has_running = has_running(b, op);
 }
 
-/* What comes into a norm, beside what is stored of it. */
+/* What comes into a norm that has running tensors or squashes. */
 static void measure_population(builder *b, const lam_op *norm, lam_site site)
 {
     lam_op op = {.kind = LAM_OP_MEASURE,
@@ -112,6 +112,8 @@ static void measure_population(builder *b, const lam_op *norm, lam_site site)
     op.u.measure.norm = norm->u.norm.spec;
     op.u.measure.mean = norm->u.norm.tensors[LAM_NORM_TENSOR_MEAN];
     op.u.measure.square = norm->u.norm.tensors[LAM_NORM_TENSOR_SQUARE];
+    op.u.measure.alpha = norm->u.norm.tensors[LAM_NORM_TENSOR_ALPHA];
+    op.u.measure.shift = norm->u.norm.tensors[LAM_NORM_TENSOR_SHIFT];
     emit(b, op);
 }
 
@@ -129,7 +131,8 @@ static lam_buf norm(builder *b, size_t layer, lam_module module, lam_buf in)
     place_norm(b, &op, n.width);
     b->p->any_batch |= n.spec.source == LAM_NORM_FROM_BATCH;
     b->p->any_ddof |= n.spec.ddof > 0;
-    if (op.u.norm.has_running) measure_population(b, &op, n.site);
+    const bool squashes = n.spec.kind == LAM_NORM_DYT || n.spec.kind == LAM_NORM_DERF;
+    if (op.u.norm.has_running || squashes) measure_population(b, &op, n.site);
     emit(b, op);
     return out;
 }

@@ -68,17 +68,19 @@
     X(ATTENTION_BRANCH_RATIO, "attention_branch_ratio") \
     X(FFN_BRANCH_RATIO, "ffn_branch_ratio")             \
     X(GELU_NEGATIVE, "gelu_negative")                   \
-    X(GELU_POSITIVE, "gelu_positive")
+    X(GELU_POSITIVE, "gelu_positive")                   \
+    X(MASSIVE_ACTIVATIONS, "massive_activations")
 #define LAM_HEAD_VALUE_MAP(X) X(ENTROPY, "attention_entropy") X(SINK, "attention_sink")
 
-/* And to a norm with running tensors. */
+/* And to a norm with running tensors; the last one to a norm that squashes. */
 #define LAM_POPULATION_VALUE_MAP(X)                     \
     X(MEAN_DISTANCE, "mean_distance")                   \
     X(VARIANCE_DISTANCE, "variance_distance")           \
     X(MEAN_TID, "mean_tid")                             \
     X(VARIANCE_TID, "variance_tid")                     \
     X(SECOND_MOMENT_DISTANCE, "second_moment_distance") \
-    X(SECOND_MOMENT_TID, "second_moment_tid")
+    X(SECOND_MOMENT_TID, "second_moment_tid")           \
+    X(SATURATION, "saturation")
 
 #define LAM_ENUM_ROW_POPULATION_VALUE(name, text) LAM_POPULATION_##name,
 #define LAM_ENUM_ROW_LAYER_VALUE(name, text)      LAM_LAYER_##name,

@@ -95,7 +95,8 @@ typedef struct lam_op {
             lam_site site; /* POPULATION: of the norm, */
             size_t index;  /* among the POPULATION ops, */
             lam_norm_spec norm;
-            lam_ref mean, square; /* and what is stored */
+            lam_ref mean, square; /* and what is stored, or */
+            lam_ref alpha, shift; /* how it squashes */
         } measure;
         size_t state_index;
     } u;

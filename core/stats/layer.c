@@ -147,11 +147,44 @@ static void merge(lam_layer_sums *a, const lam_layer_sums *b, size_t heads)
     a->tails.finite += b->tails.finite;
     a->tails.below += b->tails.below;
     a->tails.above += b->tails.above;
+    a->massive += b->massive;
+    a->values += b->values;
     for (size_t h = 0; h < heads; h++) {
         a->heads[h].entropy += b->heads[h].entropy;
         a->heads[h].sink += b->heads[h].sink;
         a->heads[h].queries += b->heads[h].queries;
     }
+}
+
+/* ---- Median ------------------------------------------------------------------------------------
+ */
+
+/* Sizes of floats order as their bits do: the value of a rank is found digit by digit, a byte in
+ * each of four passes, without memory. */
+float lam__median_size(const float *x, size_t stride, size_t rows, size_t width, uint64_t finite)
+{
+    enum { DIGITS = 256, DIGIT_BITS = 8, FLOAT_BITS = 32 };
+    const uint32_t infinity = 0x7f800000u, size_bits = 0x7fffffffu;
+    uint64_t rank = finite > 0 ? (finite - 1) / 2 : 0;
+    uint32_t found = 0, mask = 0;
+    for (unsigned shift = FLOAT_BITS; shift > 0;) {
+        uint64_t counts[DIGITS] = {0};
+        shift -= DIGIT_BITS;
+        for (size_t i = 0; i < rows * width; i++) {
+            uint32_t bits;
+            memcpy(&bits, &x[i / width * stride + i % width], sizeof bits);
+            bits &= size_bits;
+            if (bits < infinity && (bits & mask) == found) counts[bits >> shift & (DIGITS - 1)]++;
+        }
+        uint32_t digit = 0;
+        while (digit + 1 < DIGITS && rank >= counts[digit])
+            rank -= counts[digit++];
+        found |= digit << shift;
+        mask |= (uint32_t)(DIGITS - 1) << shift;
+    }
+    float median;
+    memcpy(&median, &found, sizeof median);
+    return median;
 }
 
 /* ---- Measures ----------------------------------------------------------------------------------
@@ -211,6 +244,22 @@ static void add_spread(lam_layers *f, size_t item, size_t layer, const lam_measu
             lam__spread_of(&f->scratch, f->kernels, m->y, m->y_stride, m->rows, f->scale);
 }
 
+/* A massive activation (Sun, Chen, Kolter and Liu 2024, arXiv 2402.17762) is beyond both. */
+#define MASSIVE_SIZE    100.0f
+#define MASSIVE_MEDIANS 1000.0f
+
+static void add_massive(lam_layers *f, const lam_measured *m, lam_layer_sums *to)
+{
+    lam_tail_counts c;
+    f->kernels->tail_counts(m->y, m->y_stride, m->rows, m->width, -MASSIVE_SIZE, MASSIVE_SIZE, &c);
+    to->values += c.finite;
+    if (c.below + c.above == 0) return; /* nearly always: spares the median */
+    const float median = lam__median_size(m->y, m->y_stride, m->rows, m->width, c.finite);
+    const float limit = fmaxf(MASSIVE_SIZE, MASSIVE_MEDIANS * median);
+    f->kernels->tail_counts(m->y, m->y_stride, m->rows, m->width, -limit, limit, &c);
+    to->massive += c.below + c.above;
+}
+
 static void add_layer(lam_layers *f, size_t item, size_t layer, const lam_measured *m)
 {
     f->kernels->products(m->x, m->x_stride, m->y, m->y_stride, m->rows, m->width, f->products);
@@ -220,6 +269,7 @@ static void add_layer(lam_layers *f, size_t item, size_t layer, const lam_measur
         const double lengths = sqrt(p->xx) * sqrt(p->yy);
         add(&f->one.cosine, lengths > 0.0 ? p->xy / lengths : 0.0);
     }
+    add_massive(f, m, &f->one);
     add_similarity(f, m, &f->one.similarity);
     add_spread(f, item, layer, m);
 }
@@ -283,6 +333,7 @@ static void summarize(lam_layers *f, const lam_layer_sums *s, double participati
     v[LAM_LAYER_FFN_BRANCH_RATIO] = mean(&s->ffn_branch);
     v[LAM_LAYER_GELU_NEGATIVE] = share(s->tails.below, s->tails.finite);
     v[LAM_LAYER_GELU_POSITIVE] = share(s->tails.above, s->tails.finite);
+    v[LAM_LAYER_MASSIVE_ACTIVATIONS] = s->values > 0 ? (double)s->massive : (double)NAN;
     double *entropy = f->head_values, *sink = f->head_values + f->heads;
     for (size_t h = 0; h < f->heads; h++) {
         const lam_attention_sums *a = &s->heads[h];

@@ -30,6 +30,7 @@ typedef struct lam_layer_sums {
     lam_average cosine;
     lam_average attention_branch, ffn_branch;
     lam_tail_counts tails;
+    uint64_t massive, values;   /* massive activations; finite values of the layer's output */
     double participation_ratio; /* of an item; a request's is in its spread */
     lam_attention_sums *heads;  /* [H] */
 } lam_layer_sums;
@@ -55,6 +56,9 @@ typedef struct lam_layers {
 /* SIZE_MAX: does not fit in memory. */
 size_t lam__layers_bytes(const lam_model *m, const lam_stats_opts *o);
 bool lam__layers_init(lam_layers *f, lam_arena *arena, const lam_model *m, const lam_stats_opts *o);
+
+/* Median of |x| of the `finite` values that are; of an even number the lower one in the middle. */
+float lam__median_size(const float *x, size_t stride, size_t rows, size_t width, uint64_t finite);
 
 bool lam__layers_collects(const lam_layers *f, size_t layer, lam_measure what);
 

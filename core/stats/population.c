@@ -12,6 +12,9 @@ enum { POPULATION_ROWS = 64 };
 
 void lam__channel_sums_merge(lam_channel_sums *a, const lam_channel_sums *b, size_t width)
 {
+    a->tails.finite += b->tails.finite;
+    a->tails.below += b->tails.below;
+    a->tails.above += b->tails.above;
     if (b->rows == 0) return;
     const double na = (double)a->rows, nb = (double)b->rows, n = na + nb;
     for (size_t c = 0; c < width; c++) {
@@ -25,11 +28,39 @@ void lam__channel_sums_merge(lam_channel_sums *a, const lam_channel_sums *b, siz
 static void clear(lam_channel_sums *s, size_t width)
 {
     s->rows = 0;
+    s->tails = (lam_tail_counts){0};
     memset(s->mean, 0, width * sizeof *s->mean);
     memset(s->squares, 0, width * sizeof *s->squares);
 }
 
 /* ---- Distances ------------------------------------------------------------------------------- */
+
+static bool squashes(lam_norm_kind kind)
+{
+    return kind == LAM_NORM_DYT || kind == LAM_NORM_DERF;
+}
+
+static lam_population_form form_of(lam_norm_kind kind)
+{
+    if (squashes(kind)) return LAM_POPULATION_OF_SQUASHED;
+    return lam_norm_is_second_moment(kind) ? LAM_POPULATION_OF_MEAN_SQUARE
+                                           : LAM_POPULATION_OF_MEAN_AND_VARIANCE;
+}
+
+lam_squash_range lam__squash_range(lam_norm_kind kind, float alpha, float shift)
+{
+    /* |tanh(u)| and |erf(u)| are above 0.95 beyond these */
+    static const double tanh_edge = 1.8317808230648232, erf_edge = 1.3859038243496777;
+    const bool derf = kind == LAM_NORM_DERF;
+    const double edge = derf ? erf_edge : tanh_edge, s = derf ? (double)shift : 0.0;
+    if (alpha == 0.0f) {
+        const bool all = fabs(s) > edge;
+        return all ? (lam_squash_range){INFINITY, -INFINITY}
+                   : (lam_squash_range){-INFINITY, INFINITY};
+    }
+    const double a = (-edge - s) / (double)alpha, b = (edge - s) / (double)alpha;
+    return (lam_squash_range){(float)fmin(a, b), (float)fmax(a, b)};
+}
 
 void lam__population_compare(const lam_stored_statistics *stored, const lam_channel_sums *sums,
                              lam_population_stats *out)
@@ -39,20 +70,24 @@ void lam__population_compare(const lam_stored_statistics *stored, const lam_chan
     double mean_squares = 0.0, square_squares = 0.0, mean_tid = 0.0, square_tid = 0.0;
     for (size_t i = 0; i < LAM_POPULATION_VALUE_COUNT; i++)
         out->values[i] = (double)NAN;
-    out->second_moment = lam_norm_is_second_moment(stored->spec->kind);
+    out->form = form_of(stored->spec->kind);
+    const bool second_moment = out->form == LAM_POPULATION_OF_MEAN_SQUARE;
+    const lam_tail_counts *t = &sums->tails;
+    if (t->finite > 0)
+        out->values[LAM_POPULATION_SATURATION] = (double)(t->below + t->above) / (double)t->finite;
     if (sums->rows == 0) return;
     for (size_t c = 0; c < width; c++) {
         const double square = sums->squares[c] / n, kept = (double)stored->square[c];
         const double divisor = lam_norm_denominator(stored->spec, square);
         square_squares += (kept - square) * (kept - square);
         square_tid += fabs(lam_norm_denominator(stored->spec, kept) / divisor - 1.0);
-        if (out->second_moment) continue;
+        if (second_moment) continue;
         const double off = (double)stored->mean[c] - sums->mean[c];
         mean_squares += off * off;
         mean_tid += fabs(off) / divisor;
     }
     double *v = out->values;
-    if (out->second_moment) {
+    if (second_moment) {
         v[LAM_POPULATION_SECOND_MOMENT_DISTANCE] = sqrt(square_squares) / channels;
         v[LAM_POPULATION_SECOND_MOMENT_TID] = square_tid / channels;
         return;
@@ -195,6 +230,20 @@ static void add_rows(lam_populations *f, const lam_norm_spec *spec, const float 
     lam__channel_sums_merge(&f->item, &f->run, width);
 }
 
+static void add_tails(lam_populations *f, const lam_op *op, const float *x, size_t stride,
+                      size_t rows)
+{
+    const lam_squash_range range = lam__squash_range(
+        op->u.measure.norm.kind, *lam_program_weight(f->program, op->u.measure.alpha),
+        *lam_program_weight(f->program, op->u.measure.shift));
+    f->kernels->tail_counts(x, stride, rows, width_of(f->program, op), range.low, range.high,
+                            &f->item.tails);
+    if (range.low > range.high) { /* every value is below the one and above the other */
+        f->item.tails.below = f->item.tails.finite;
+        f->item.tails.above = 0;
+    }
+}
+
 static lam_stored_statistics stored_of(const lam_populations *f, const lam_op *op)
 {
     return (lam_stored_statistics){
@@ -211,7 +260,9 @@ void lam__populations_add(lam_populations *f, size_t item, const lam_op *op, con
     const size_t at = op->u.measure.index, width = width_of(f->program, op);
     if (f->count == 0 || !f->ops[at]) return;
     clear(&f->item, width);
-    for (size_t first = 0, r = 0; first < rows; first = r + (r == first)) {
+    const bool squashed = squashes(op->u.measure.norm.kind);
+    if (squashed) add_tails(f, op, x, stride, rows);
+    for (size_t first = 0, r = 0; first < rows && !squashed; first = r + (r == first)) {
         for (r = first; r < rows && r < first + POPULATION_ROWS; r++)
             if (!row_finite(f, x + r * stride, width)) break;
         if (r > first)

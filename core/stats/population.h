@@ -1,4 +1,5 @@
-/* Level full at norms with running tensors: how far what a request shows is from what is stored.
+/* Level full at norms with running tensors: how far what a request shows is from what is stored;
+ * and at norms that squash (dyt, derf): how much of it they flatten.
  *
  * Per channel: mean and sum of squares around it (or around 0, for kinds that store a mean square),
  * in double, merged item by item by Chan's rule. Rows with values that are not finite are left
@@ -9,14 +10,22 @@
 #include "core/lamina.h"
 #include "core/program/program.h"
 
-/* Sums over rows; the vectors are [stride(width)]. */
+/* Sums over rows; the vectors are [stride(width)]. Of a norm that squashes, only the tails. */
 typedef struct lam_channel_sums {
+    lam_tail_counts tails;
     uint64_t rows;
     double *mean, *squares;
 } lam_channel_sums;
 
 /* a = a and b together. */
 void lam__channel_sums_merge(lam_channel_sums *a, const lam_channel_sums *b, size_t width);
+
+/* Inputs below low and above high are squashed to more than 0.95 of the limit. */
+typedef struct lam_squash_range {
+    float low, high; /* -infinity and infinity: none can be; low > high: all are */
+} lam_squash_range;
+
+lam_squash_range lam__squash_range(lam_norm_kind kind, float alpha, float shift);
 
 /* What is stored, and how the site divides. */
 typedef struct lam_stored_statistics {

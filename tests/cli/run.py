@@ -366,7 +366,7 @@ def test_encode_level_full():
     full = lines(run("encode", MODEL, "--statistics", "full", stdin=b"cat mat\n")[1])[0]
     plain = lines(run("encode", MODEL, stdin=b"cat mat\n")[1])[0]
     names = {"attention_entropy", "attention_sink", "token_similarity", "layer_cosine", "participation_ratio",
-             "attention_branch_ratio", "ffn_branch_ratio", "gelu_negative", "gelu_positive"}
+             "attention_branch_ratio", "ffn_branch_ratio", "gelu_negative", "gelu_positive", "massive_activations"}
     check(full["embedding"] == plain["embedding"], "full: the vector stays")
     check(all(set(layer) == names | {"layer", "sites"} for layer in full["layers"]), "full: its numbers", full["layers"])
     body = b'{"tokens":[[1,2,3],[4,5]],"statistics":"full","per_item":true,"layers":[1]}\n'
@@ -379,6 +379,9 @@ def test_encode_level_full():
         check(code == 0 and set(site["population"]) == values, f"full: population of {model}", site)
         check(item["tokens"] == 2 and set(item["population"]) == values, f"full: population of an item, {model}", item)
         check(item["population"] != site["population"], "full: an item has its own")
+    answer = lines(run("encode", "tests/data/norms/dyt-post", "--format", "requests", stdin=body)[1])[0]
+    site = answer["layers"][0]["sites"]["ffn_norm"]
+    check(0 < site["saturation"] < 1 and "population" not in site, "full: saturation of dyt", site)
 
 
 def test_encode_memory():

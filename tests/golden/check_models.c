@@ -312,6 +312,7 @@ static void check_layer(run *r, const lam_stats *stats, size_t item, size_t laye
     for (int i = 0; i < LAM_LAYER_VALUE_COUNT; i++) {
         const char *name = lam_layer_value_name((lam_layer_value)i);
         const double value = field(want, name);
+        if (!json_object_get(want, name)) continue; /* our own: tests/unit/core */
         check(&r->tally,
               value_agrees(r, (lam_layer_value)i, got.values[i], value, rows_of(r, item)),
               "%s/%s %s: layer %zu, item %zd: %s is %.9g, not %.9g", r->name, r->request_name,

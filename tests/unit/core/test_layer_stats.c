@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/cpu.h"
+#include "core/stats/layer.h"
 #include "core/stats/population.h"
 #include "core/stats/spread.h"
 #include "tests/unit/core/tiny_model.h"
@@ -302,7 +303,7 @@ static lam_channel_sums sums_of(const double *x, size_t rows, double *mean, doub
         for (size_t r = 0; r < rows; r++)
             squares[c] += pow(x[r * CHANNELS + c] - mean[c], 2);
     }
-    return (lam_channel_sums){rows, mean, squares};
+    return (lam_channel_sums){.rows = rows, .mean = mean, .squares = squares};
 }
 
 Test(layer_stats, channel_sums_of_parts_are_those_of_the_whole)
@@ -333,11 +334,11 @@ Test(layer_stats, population_by_hand)
     lam_population_stats got;
     for (size_t c = 0; c < CHANNELS; c++)
         m[c] = 1.0, s[c] = 3.0; /* variance 1 over 3 rows */
-    lam_channel_sums sums = {3, m, s};
+    lam_channel_sums sums = {.rows = 3, .mean = m, .squares = s};
     spec.eps = 0.0;
     spec.eps_mode = LAM_EPS_VARIANCE;
     lam__population_compare(&(lam_stored_statistics){&spec, mean, square, CHANNELS}, &sums, &got);
-    cr_expect_not(got.second_moment);
+    cr_expect_eq(got.form, LAM_POPULATION_OF_MEAN_AND_VARIANCE);
     expect_near(got.values[LAM_POPULATION_MEAN_DISTANCE], sqrt(D) / D, "mean_distance");
     expect_near(got.values[LAM_POPULATION_VARIANCE_DISTANCE], 3 * sqrt(D) / D, "variance_distance");
     expect_near(got.values[LAM_POPULATION_MEAN_TID], 1.0, "mean_tid");
@@ -345,11 +346,89 @@ Test(layer_stats, population_by_hand)
     cr_expect(isnan(got.values[LAM_POPULATION_SECOND_MOMENT_TID]));
     spec.kind = LAM_NORM_POWER_V;
     lam__population_compare(&(lam_stored_statistics){&spec, mean, square, CHANNELS}, &sums, &got);
-    cr_expect(got.second_moment && isnan(got.values[LAM_POPULATION_MEAN_TID]));
+    cr_expect(got.form == LAM_POPULATION_OF_MEAN_SQUARE &&
+              isnan(got.values[LAM_POPULATION_MEAN_TID]));
     expect_near(got.values[LAM_POPULATION_SECOND_MOMENT_TID], 1.0, "second_moment_tid");
     sums.rows = 0;
     lam__population_compare(&(lam_stored_statistics){&spec, mean, square, CHANNELS}, &sums, &got);
     cr_expect(isnan(got.values[LAM_POPULATION_SECOND_MOMENT_DISTANCE]), "no rows, no distance");
+}
+
+Test(layer_stats, squashed_is_what_the_function_flattens)
+{
+    static const float alphas[] = {0.5f, -0.5f, 2.0f, 0.0f}, shifts[] = {0.0f, 0.7f, -3.0f};
+    for (size_t i = 0; i < 24; i++) {
+        const lam_norm_kind kind = i < 12 ? LAM_NORM_DYT : LAM_NORM_DERF;
+        const float alpha = alphas[i % 4], shift = shifts[i / 4 % 3];
+        const lam_squash_range range = lam__squash_range(kind, alpha, shift);
+        for (double x = -12.005; x < 12.0; x += 0.01) {
+            const double u = (double)alpha * x;
+            const double y = kind == LAM_NORM_DYT ? tanh(u) : erf(u + (double)shift);
+            const bool flat = x < (double)range.low || x > (double)range.high;
+            if (fabs(fabs(y) - 0.95) < 1e-6) continue;
+            cr_assert_eq(flat, fabs(y) > 0.95, "kind %d alpha %g shift %g x %g", kind,
+                         (double)alpha, (double)shift, x);
+        }
+    }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const float x = fabsf(*(const float *)a), y = fabsf(*(const float *)b);
+    return (x > y) - (x < y);
+}
+
+Test(layer_stats, median_of_sizes_is_that_of_the_sorted)
+{
+    enum { WIDTH = 5, STRIDE = 8, MOST = 9 };
+    for (size_t rows = 1; rows <= MOST; rows++)
+        for (int magnitude = -40; magnitude <= 38; magnitude += 13) {
+            float x[MOST * STRIDE], sorted[MOST * WIDTH];
+            size_t n = 0;
+            for (size_t i = 0; i < rows * STRIDE; i++)
+                x[i] = (float)(sin((double)(i * i)) * pow(10, magnitude));
+            if (rows > 2) x[1] = NAN, x[STRIDE] = -INFINITY;
+            for (size_t i = 0; i < rows * STRIDE; i++)
+                if (i % STRIDE < WIDTH && isfinite(x[i])) sorted[n++] = x[i];
+            qsort(sorted, n, sizeof *sorted, by_size);
+            cr_expect_eq(lam__median_size(x, STRIDE, rows, WIDTH, n), fabsf(sorted[(n - 1) / 2]));
+        }
+}
+
+/* Two values far out, one that is large but not beyond 1000 medians, one below 100. */
+Test(layer_stats, massive_activations_are_beyond_both_limits)
+{
+    enum { ROWS = 4 };
+    lam_model *m = tiny_model_default();
+    lam_arena arena;
+    lam_layers f;
+    lam_layer_stats got;
+    float x[ROWS * TINY_WIDTH];
+    const lam_stats_opts o = {.level = LAM_STATS_FULL, .max_rows = 2 * ROWS};
+    lam_arena_init(&arena, ARENA);
+    cr_assert(lam__layers_init(&f, &arena, m, &o));
+    for (size_t i = 0; i < ROWS * TINY_WIDTH; i++)
+        x[i] = i % 2 ? 0.2f : -0.2f;
+    x[3] = 250.0f, x[TINY_WIDTH] = -201.0f, x[5] = 150.0f, x[6] = 99.0f;
+    const lam_measured rows = {.what = LAM_MEASURE_LAYER,
+                               .rows = ROWS,
+                               .x = x,
+                               .x_stride = TINY_WIDTH,
+                               .width = TINY_WIDTH,
+                               .y = x,
+                               .y_stride = TINY_WIDTH,
+                               .scale = 1.0f};
+    lam__layers_add(&f, 0, 1, &rows);
+    cr_assert(lam__layers_read(&f, 1, &got));
+    cr_expect_eq(got.values[LAM_LAYER_MASSIVE_ACTIVATIONS], 2.0);
+    x[3] = 0.2f;
+    lam__layers_add(&f, 1, 1, &rows);
+    cr_assert(lam__layers_read(&f, 1, &got));
+    cr_expect_eq(got.values[LAM_LAYER_MASSIVE_ACTIVATIONS], 3.0, "items add up");
+    cr_assert(lam__layers_read(&f, 0, &got));
+    cr_expect(isnan(got.values[LAM_LAYER_MASSIVE_ACTIVATIONS]), "nothing came");
+    lam_arena_fini(&arena);
+    lam_model_close(m);
 }
 
 /* ---- Participation ratio alone ---- */
