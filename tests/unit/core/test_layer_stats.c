@@ -361,7 +361,8 @@ Test(layer_stats, squashed_is_what_the_function_flattens)
         const lam_norm_kind kind = i < 12 ? LAM_NORM_DYT : LAM_NORM_DERF;
         const float alpha = alphas[i % 4], shift = shifts[i / 4 % 3];
         const lam_squash_range range = lam__squash_range(kind, alpha, shift);
-        for (double x = -12.005; x < 12.0; x += 0.01) {
+        for (int step = 0; step < 2400; step++) {
+            const double x = -12.005 + 0.01 * step;
             const double u = (double)alpha * x;
             const double y = kind == LAM_NORM_DYT ? tanh(u) : erf(u + (double)shift);
             const bool flat = x < (double)range.low || x > (double)range.high;
