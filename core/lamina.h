@@ -29,6 +29,7 @@ typedef struct lam_open_opts {
      * in config.json; NULL for none. A norm without `kind` changes fields of the one that is there.
      */
     const char *with;
+    unsigned folds; /* which folds may be taken: bits 1 << lam_fold */
     /* Told once for each oddity that is tolerated (ignored tensors, ...); may be NULL. */
     void (*warn)(void *arg, const char *sentence);
     void *warn_arg;
@@ -57,7 +58,8 @@ typedef struct lam_model_info {
     lam_pool pool;            /* the model's own pooling */
     bool normalize;           /* whether the model's own modules scale to unit length */
     lam_isa isa;              /* kernels in use */
-    size_t weight_bytes;      /* resident, packed */
+    size_t weight_bytes;      /* resident, packed; with those of the folded list */
+    size_t folded_bytes;      /* of these, what the folded list has of its own */
     size_t parameters;
     const lam_prompt *prompts; /* [prompt_count] */
     size_t prompt_count;
@@ -118,6 +120,22 @@ typedef struct lam_norm_view {
 /* The norms in order of computation. False from index == their number on. */
 bool lam_model_norm(const lam_model *m, size_t index, lam_norm_view *out);
 
+/* What became of a norm when the model was compiled. */
+typedef struct lam_fold_view {
+    lam_fold fold; /* the one that fits where the norm stands */
+    size_t layer;  /* of the norm, LAM_LAYER_NONE outside the layers */
+    lam_site site;
+    const char *kind;
+    bool taken;
+    const char *reason; /* static: why not, or what was done */
+    /* NaN where there is no such number. The smallest factor that this fold divides by, and the
+     * largest distance of a running mean from 0, in deviations. */
+    double min_factor, max_offset;
+} lam_fold_view;
+
+/* The folds that were thought of. False from index == their number on. */
+bool lam_model_fold(const lam_model *m, size_t index, lam_fold_view *out);
+
 typedef struct lam_stats lam_stats;
 
 /* One sequence. The caller owns every pointer. */
@@ -131,7 +149,7 @@ typedef struct lam_item {
     lam_stats *stats; /* the request's, or NULL. Items that share one must be given in order */
     size_t index;     /* of the item in its request: where stats keeps its per-item numbers */
     float *out;       /* [dimensions], or [rows, dimensions] for pooling none */
-    float *states;    /* [layers + 1, rows, D]: the state of every output_layer; or NULL */
+    float *states;    /* [layers + 1, rows, D]: the state of every output_layer, not folded; or NULL */
     /* set by lam_item_check */
     size_t rows; /* tokens that are not masked */
     /* out, set by lam_encode */

@@ -50,7 +50,8 @@ static void fill_info(lam_model *m, const lam_parts *parts)
     info->pool = parts->head.pool;
     info->normalize = parts->head.normalize;
     info->isa = m->kernels.isa;
-    info->weight_bytes = m->program.block.bytes;
+    info->folded_bytes = m->program.folded_block.bytes;
+    info->weight_bytes = m->program.block.bytes + info->folded_bytes;
     info->parameters = m->program.parameters;
 }
 
@@ -63,11 +64,14 @@ static lam_status compile(lam_model *m, const lam_parts *parts, const lam_open_o
     LAM_TRY(lam__build(p, &m->hparams, parts->weights, &m->arena, err));
     LAM_TRY(lam__number_taps(p, m->hparams.layers, &m->arena, err));
     LAM_TRY(lam__part_measured(p, &m->arena, err));
+    LAM_TRY(copy_prompts(m, parts, err));
+    LAM_TRY(lam__pack(p, &m->hparams, parts->weights, err));
+    LAM_TRY(lam__fold(p, &m->hparams, opts->folds, &m->arena, err));
     if (opts->fuse) lam__fuse(p);
     lam__plan(p);
     lam__plan(p->measured);
-    LAM_TRY(copy_prompts(m, parts, err));
-    LAM_TRY(lam__pack(p, &m->hparams, parts->weights, err));
+    if (p->folded && opts->fuse) lam__fuse(p->folded);
+    if (p->folded) lam__plan(p->folded);
     fill_info(m, parts);
     return LAM_OK;
 }

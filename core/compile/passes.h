@@ -1,5 +1,5 @@
 /* The steps of lam_compile, in order: build, number the taps, part the measured list from the plain
- * one, fuse that, plan the memory of both, pack. */
+ * one, pack, fold, fuse, plan the memory of each list. */
 #ifndef LAM_COMPILE_PASSES_H
 #define LAM_COMPILE_PASSES_H
 
@@ -25,6 +25,12 @@ void lam__plan(lam_program *p);
 
 /* Maps the block and fills it from the checkpoint. */
 lam_status lam__pack(lam_program *p, const lam_hparams *h, lam_weights *w, lam_err *err);
+
+/* Of a packed list, nothing fused yet: p->folded becomes a copy without the norms that the folds of
+ * the set can move into weights, or stays NULL if that is none. p->folds says what became of each.
+ */
+lam_status lam__fold(lam_program *p, const lam_hparams *h, unsigned folds, lam_arena *arena,
+                     lam_err *err);
 
 /* Makes an op one that does nothing; lam__drop removes those. */
 void lam__op_retire(lam_op *op);

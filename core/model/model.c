@@ -7,7 +7,7 @@
 
 lam_open_opts lam_open_opts_default(void)
 {
-    return (lam_open_opts){.isa = lam_cpu_best(), .fuse = true};
+    return (lam_open_opts){.isa = lam_cpu_best(), .fuse = true, .folds = LAM_FOLDS_DEFAULT};
 }
 
 const lam_model_info *lam_model_get_info(const lam_model *m)
@@ -44,9 +44,17 @@ void lam_model_close(lam_model *m)
 {
     if (!m) return;
     lam_block_unmap(&m->program.block);
+    lam_block_unmap(&m->program.folded_block);
     lam_tokenizer_free(m->tokenizer);
     lam_arena_fini(&m->arena);
     free(m);
+}
+
+bool lam_model_fold(const lam_model *m, size_t index, lam_fold_view *out)
+{
+    if (index >= m->program.fold_count) return false;
+    *out = m->program.folds[index];
+    return true;
 }
 
 lam_encode_opts lam_encode_opts_default(const lam_model *m)

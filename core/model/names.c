@@ -15,6 +15,9 @@ static const char *const head_value_names[] = {LAM_HEAD_VALUE_MAP(TEXT_ROW)};
 static const char *const source_names[] = {LAM_NORM_SOURCE_MAP(TEXT_ROW)};
 static const char *const eps_mode_names[] = {LAM_EPS_MODE_MAP(TEXT_ROW)};
 
+#define FOLD_ROW(name, text, on, what) text,
+static const char *const fold_names[] = {LAM_FOLD_MAP(FOLD_ROW)};
+
 /* What other programs call the poolings. */
 static const struct {
     const char *text;
@@ -145,5 +148,25 @@ bool lam_eps_mode_parse(const char *s, size_t n, lam_eps_mode *out)
     size_t at;
     if (!find(eps_mode_names, LAM_EPS_MODE_COUNT, s, n, &at)) return false;
     *out = (lam_eps_mode)at;
+    return true;
+}
+
+const char *lam_fold_name(lam_fold v)
+{
+    return fold_names[v];
+}
+
+bool lam_folds_parse(const char *s, size_t n, unsigned *folds)
+{
+    size_t at;
+    if (same("none", s, n)) return true;
+    if (same("all", s, n))
+        *folds |= LAM_FOLDS_ALL;
+    else if (same("default", s, n))
+        *folds |= LAM_FOLDS_DEFAULT;
+    else if (find(fold_names, LAM_FOLD_COUNT, s, n, &at))
+        *folds |= 1u << at;
+    else
+        return false;
     return true;
 }

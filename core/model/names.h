@@ -72,6 +72,26 @@
     X(MASSIVE_ACTIVATIONS, "massive_activations")
 #define LAM_HEAD_VALUE_MAP(X) X(ENTROPY, "attention_entropy") X(SINK, "attention_sink")
 
+/* What the compiler may move out of norms and into weights; docs/NUMERICS.md. X(NAME, "name",
+ * whether it is done unless something else is said, "what it does"). */
+#define LAM_FOLD_MAP(X)                                                                    \
+    X(READER, "reader", true, "a fixed affine norm into the matrices that read it")        \
+    X(WRITER, "writer", true, "a fixed affine norm into the matrix that writes its input") \
+    X(STREAM, "stream", true, "fixed affine norms behind residual sums into the layers")   \
+    X(FINAL, "final", true, "the affine map that is left at the end into the final norm")  \
+    X(GAIN, "gain", false, "gain and bias of other norms into the matrices that read it")  \
+    X(CENTRE, "centre", false, "the mean that norms of a token take away, into the weights")
+#define LAM_ENUM_ROW_FOLD(name, text, on, what) LAM_FOLD_##name,
+typedef enum lam_fold { LAM_FOLD_MAP(LAM_ENUM_ROW_FOLD) LAM_FOLD_COUNT } lam_fold;
+
+/* Sets of folds: bits 1 << lam_fold. */
+#define LAM_FOLD_BIT(name, text, on, what) | ((on) ? 1u << LAM_FOLD_##name : 0u)
+enum {
+    LAM_FOLDS_NONE = 0,
+    LAM_FOLDS_DEFAULT = 0u LAM_FOLD_MAP(LAM_FOLD_BIT),
+    LAM_FOLDS_ALL = (1u << LAM_FOLD_COUNT) - 1u
+};
+
 /* And to a norm with running tensors; the last one to a norm that squashes. */
 #define LAM_POPULATION_VALUE_MAP(X)                     \
     X(MEAN_DISTANCE, "mean_distance")                   \
@@ -131,6 +151,7 @@ const char *lam_head_value_name(lam_head_value v);
 const char *lam_population_value_name(lam_population_value v);
 const char *lam_norm_source_name(lam_norm_source v);
 const char *lam_eps_mode_name(lam_eps_mode v);
+const char *lam_fold_name(lam_fold v);
 
 /* Exact, case-sensitive; false leaves *out alone. lam_pool_parse also takes the spellings of other
  * programs: last_token, lasttoken, weightedmean, mean_sqrt_len_tokens, mean_tokens, max_tokens,
@@ -141,5 +162,8 @@ bool lam_stats_level_parse(const char *s, size_t n, lam_stats_level *out);
 bool lam_site_parse(const char *s, size_t n, lam_site *out);
 bool lam_norm_source_parse(const char *s, size_t n, lam_norm_source *out);
 bool lam_eps_mode_parse(const char *s, size_t n, lam_eps_mode *out);
+
+/* Adds to *folds what the word names: a fold, "default", "all" or "none". */
+bool lam_folds_parse(const char *s, size_t n, unsigned *folds);
 
 #endif

@@ -48,8 +48,10 @@ static size_t widest_norm(const lam_program *p)
 static void lay_out(lam_ctx *c, layout *l, const lam_model *m, size_t max_rows)
 {
     const lam_program *p = &m->program;
-    const size_t measured = p->measured->row_floats;
-    const size_t row_floats = p->row_floats > measured ? p->row_floats : measured;
+    const lam_program *const lists[] = {p, p->measured, p->folded};
+    size_t row_floats = 0;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (lists[i] && lists[i]->row_floats > row_floats) row_floats = lists[i]->row_floats;
     c->rows = piece(l, max_rows, row_floats, sizeof *c->rows);
     c->tap = piece(l, max_rows, lam_row_stride(p->tap_width), sizeof *c->tap);
     c->norm_sums = piece(l, widest_norm(p), 2, sizeof *c->norm_sums);

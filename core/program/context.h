@@ -23,7 +23,7 @@ struct lam_ctx {
     const lam_model *model;
     size_t max_rows;
     lam_block block; /* everything below lies in it */
-    float *rows;     /* [max_rows, row_floats of the wider list], buffer by buffer */
+    float *rows;     /* [max_rows, row_floats of the widest list], buffer by buffer */
     float *tap; /* [max_rows, stride(program.tap_width)] a linear's result before its residual */
     double *norm_sums;                /* [2, widest stride]: scratch of norms over several rows */
     float *norm_affine;               /* [3, widest stride]: the same */
@@ -34,7 +34,8 @@ struct lam_ctx {
     /* the batch at hand */
     size_t row_count, sequence_count;
     bool any_stats, any_full;
-    const lam_program *program; /* the list that runs: plain or measured */
+    const lam_program *program; /* the list that runs: plain, measured or folded */
+    bool takes_vectors;         /* from its states */
     const lam_watch *watch;     /* or NULL; set by lam__ctx_watch */
     bool probing;               /* looking for the first faults of the items (encode.c) */
 };
@@ -45,6 +46,10 @@ void lam__ctx_watch(lam_ctx *c, const lam_watch *w);
 /* Runs a norm over sequences that stand side by side, x and y being the first row of the batch:
  * over each by itself, or over all at once, as its source wants. */
 void lam__norm_over(const lam_norm_run *run, const lam_sequence *sequences, size_t count);
+
+/* Whether the vectors of such a request come from the folded list. The rows of a batch agree in it.
+ */
+bool lam__runs_folded(const lam_model *m, const lam_encode_opts *opts);
 
 /* Runs the program over the batch. Vectors are written as their states come up. `is_last`: no other
  * batch of the call follows. */

@@ -24,6 +24,8 @@ static bool may_join(const lam_ctx *c, const lam_item *item, const lam_item *bef
 {
     if (item->opts == before->opts) return true;
     if (item->opts->statistics != before->opts->statistics) return false;
+    if (lam__runs_folded(c->model, item->opts) != lam__runs_folded(c->model, before->opts))
+        return false;
     return !lam_opts_batch_dependent(c->model, item->opts);
 }
 

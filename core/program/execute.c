@@ -215,10 +215,11 @@ static void copy_state(const lam_sequence *s, matrix m, size_t index)
 static void run_state(const lam_ctx *c, const lam_op *op)
 {
     const matrix m = matrix_of(c, op->in);
+    const bool defined = c->program != c->model->program.folded;
     for (size_t i = 0; i < c->sequence_count; i++) {
         const lam_sequence *s = &c->sequences[i];
-        if (s->item->states) copy_state(s, m, op->u.state_index);
-        if (s->item->opts->output_layer != op->u.state_index) continue;
+        if (s->item->states && defined) copy_state(s, m, op->u.state_index);
+        if (!c->takes_vectors || s->item->opts->output_layer != op->u.state_index) continue;
         s->item->status =
             lam__pool(s->item->opts, m.data + s->first * m.stride, m.stride, s->rows, s->item->out);
     }
@@ -300,17 +301,46 @@ static size_t last_state(const lam_ctx *c)
     return last;
 }
 
-lam_status lam__execute(lam_ctx *c, bool is_last, const lam_stop *stop)
+bool lam__runs_folded(const lam_model *m, const lam_encode_opts *opts)
 {
-    const lam_program *p = c->any_full ? c->model->program.measured : &c->model->program;
-    const size_t last = c->any_stats || c->probing || c->watch ? SIZE_MAX : last_state(c);
+    const lam_program *f = m->program.folded;
+    return f && opts->statistics == LAM_NORM_FROM_NONE && f->states[opts->output_layer];
+}
+
+/* Runs a list up to the state `last`. `ends`: nothing else is to run in this call. */
+static lam_status run_list(lam_ctx *c, const lam_program *p, size_t last, bool ends,
+                           const lam_stop *stop)
+{
     c->program = p;
     for (size_t i = 0; i < p->op_count; i++) {
         const lam_op *op = &p->ops[i];
         if (stop && stop->asked(stop->arg)) return LAM_E_CANCELLED;
-        if (is_last && i == p->last_linear && stop && stop->ending) stop->ending(stop->arg);
+        if (ends && i == p->last_linear && stop && stop->ending) stop->ending(stop->arg);
         run_op(c, op);
         if (op->kind == LAM_OP_STATE && op->u.state_index == last) break;
     }
     return LAM_OK;
+}
+
+static bool any_states(const lam_ctx *c)
+{
+    for (size_t i = 0; i < c->sequence_count; i++)
+        if (c->sequences[i].item->states) return true;
+    return false;
+}
+
+lam_status lam__execute(lam_ctx *c, bool is_last, const lam_stop *stop)
+{
+    const lam_program *plain = &c->model->program;
+    const lam_program *defined = c->any_full ? plain->measured : plain;
+    const bool measures = c->any_stats || c->watch, looks = measures || any_states(c);
+    c->takes_vectors = !c->probing;
+    if (!c->probing && lam__runs_folded(c->model, c->sequences[0].item->opts)) {
+        LAM_TRY(run_list(c, plain->folded, last_state(c), is_last && !looks, stop));
+        if (!looks) return LAM_OK;
+        /* What is measured is defined on the list that has every norm; the vectors stay. */
+        c->takes_vectors = false;
+    }
+    const size_t last = measures || c->probing ? SIZE_MAX : last_state(c);
+    return run_list(c, defined, last, is_last, stop);
 }

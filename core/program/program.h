@@ -47,8 +47,11 @@ typedef enum lam_measure { LAM_MEASURE_MAP(LAM_ENUM_ROW_MEASURE) LAM_MEASURE_COU
 
 enum { LAM_LINEAR_PARTS = 3 };
 
-/* A weight by its place in the block, in floats. */
+/* A weight by its place in the block, in floats; with LAM_REF_FOLDED in the block of folded
+ * weights.
+ */
 typedef size_t lam_ref;
+#define LAM_REF_FOLDED ((lam_ref)1 << 62)
 
 typedef struct lam_op {
     lam_op_kind kind;
@@ -104,8 +107,10 @@ typedef struct lam_op {
 
 enum { LAM_SLOT_NONE = 0xffff };
 
-/* Two lists: what runs, and the same with MEASURE ops and nothing fused, which runs where a request
- * of the batch wants level full. Both give each row the same bits. */
+/* The lists of a model. What runs, and the same with MEASURE ops and nothing fused, which runs
+ * where a request of the batch wants level full: both give each row the same bits. And, if norms
+ * were folded into weights, a list without them: it gives the vectors, and the others the
+ * statistics. */
 typedef struct lam_program {
     lam_op *ops;
     size_t op_count;
@@ -125,6 +130,11 @@ typedef struct lam_program {
     size_t parameters;            /* values in the tensors that were packed */
     lam_block block;              /* packed weights; read-only after packing */
     struct lam_program *measured; /* its ops and bufs only; weights and slots are the same */
+    struct lam_program *folded;   /* or NULL. Its ops and bufs, and: */
+    bool *states;                 /* of the folded list: [layers + 1] whether it holds that state */
+    lam_block folded_block;       /* weights that only the folded list reads */
+    lam_fold_view *folds;         /* [fold_count] */
+    size_t fold_count;
 } lam_program;
 
 /* The slot that holds the statistics of a site, or LAM_SLOT_NONE. Sites that are one tensor share a
@@ -133,7 +143,8 @@ size_t lam_program_slot(const lam_program *p, size_t layers, size_t layer, lam_s
 
 static inline const float *lam_program_weight(const lam_program *p, lam_ref ref)
 {
-    return (const float *)p->block.data + ref;
+    const lam_block *b = ref & LAM_REF_FOLDED ? &p->folded_block : &p->block;
+    return (const float *)b->data + (ref & ~LAM_REF_FOLDED);
 }
 
 /* For showing what was compiled; lives as long as the model. */

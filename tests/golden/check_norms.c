@@ -1,5 +1,6 @@
 /* Every kind of norm, placement and source of statistics against float64 references: embeddings,
- * the tensor of every site and its statistics, on each instruction set, fused and not. Items alone
+ * the tensor of every site and its statistics, on each instruction set, fused and not, with and
+ * without each set of folds. Items alone
  * must give the bits they have in company, unless their norm is defined by that company.
  *
  * check_norms [DATA]: DATA is tests/data/norms. Tolerances are those that the references state.
@@ -17,6 +18,8 @@ typedef struct run {
     lam_ctx *ctx;
     double statistics_tolerance;
     double worst_embedding, worst_site, worst_statistic; /* of the case, in tolerances */
+    double worst_folded;                                 /* the embeddings of folded models */
+    size_t taken, refused;                               /* folds, all being allowed */
     float **seen;                                        /* [slots]: the rows of each site */
     size_t *seen_rows;
 } run;
@@ -332,11 +335,23 @@ static void check_embeddings(run *r, const norm_request *q)
     if (check(&r->tally, want && rows == q->out_rows && columns == q->width,
               "%s/%s: embeddings have another shape", r->c.name, q->name)) {
         const double off = relative_error(q->out, columns, want, rows, columns) / r->c.relative;
-        keep_worst(&r->worst_embedding, off);
+        keep_worst(r->model->program.folded ? &r->worst_folded : &r->worst_embedding, off);
         check(&r->tally, off <= 1.0, "%s/%s %s: embeddings are off by %.3g tolerances", r->c.name,
               q->name, lam_isa_name(r->isa), off);
     }
     free(want);
+}
+
+/* Whoever asks for statistics gets the same vectors. */
+static void check_undisturbed(run *r, norm_request *q)
+{
+    const size_t floats = q->out_rows * q->width;
+    float *before = must(malloc(floats * sizeof *before + 1));
+    memcpy(before, q->out, floats * sizeof *before);
+    check_statistics(r, q);
+    check(&r->tally, memcmp(before, q->out, floats * sizeof *before) == 0,
+          "%s/%s %s: statistics change the vectors", r->c.name, q->name, lam_isa_name(r->isa));
+    free(before);
 }
 
 static void check_request(run *r, const json_t *json)
@@ -358,7 +373,7 @@ static void check_request(run *r, const json_t *json)
     check(&r->tally,
           sees_others(r, &q) == json_is_true(json_object_get(q.expect, "batch_dependent")),
           "%s/%s: wrong batch_dependent", r->c.name, q.name);
-    check_statistics(r, &q);
+    check_undisturbed(r, &q);
     check_neighbours(r, &q, json_array_get(json_object_get(r->c.cases, "requests"), 0));
     check_alone(r, &q);
     request_close(&q);
@@ -381,15 +396,27 @@ static void check_model(run *r)
     free(r->seen_rows);
 }
 
-static void check_isa(run *r, lam_isa isa, bool fuse)
+static void count_folds(run *r)
+{
+    lam_fold_view v;
+    r->taken = r->refused = 0;
+    for (size_t i = 0; lam_model_fold(r->model, i, &v); i++)
+        *(v.taken ? &r->taken : &r->refused) += 1;
+    check(&r->tally, (r->taken > 0) == (r->model->program.folded != NULL),
+          "%s: %zu folds taken, and the list says otherwise", r->c.name, r->taken);
+}
+
+static void check_isa(run *r, lam_isa isa, bool fuse, unsigned folds)
 {
     lam_err err = {0};
     r->isa = isa;
+    r->c.folds = folds;
     if (!check(&r->tally, case_compile(&r->c, NULL, NULL, isa, fuse, &r->model, &err) == LAM_OK,
                "%s: %s: %s", r->c.name, err.where, err.message))
         return;
     if (check(&r->tally, lam_ctx_new(&r->ctx, r->model, 256, &err) == LAM_OK, "%s: %s", r->c.name,
               err.message)) {
+        count_folds(r);
         check_model(r);
         lam_ctx_free(r->ctx);
     }
@@ -404,14 +431,16 @@ static void check_case(run *r, const char *data, const char *name)
         return;
     const json_t *tolerance = json_object_get(r->c.cases, "tolerance");
     r->statistics_tolerance = json_number_value(json_object_get(tolerance, "statistics"));
-    r->worst_embedding = r->worst_site = r->worst_statistic = 0.0;
+    r->worst_embedding = r->worst_site = r->worst_statistic = r->worst_folded = 0.0;
     for (int isa = 0; isa < LAM_ISA_COUNT; isa++) {
         if (!lam_cpu_supports((lam_isa)isa)) continue;
-        check_isa(r, (lam_isa)isa, true);
-        check_isa(r, (lam_isa)isa, false);
+        check_isa(r, (lam_isa)isa, true, LAM_FOLDS_NONE);
+        check_isa(r, (lam_isa)isa, false, LAM_FOLDS_DEFAULT);
+        check_isa(r, (lam_isa)isa, true, LAM_FOLDS_ALL);
     }
-    printf("%-26s %8.1e %8.2f %8.2f %8.2f\n", name, r->c.relative, r->worst_embedding,
-           r->worst_site, r->worst_statistic);
+    printf("%-26s %8.1e %8.2f %8.2f %8.2f %8.2f %5zu %7zu\n", name, r->c.relative,
+           r->worst_embedding, r->worst_folded, r->worst_site, r->worst_statistic, r->taken,
+           r->refused);
     case_close(&r->c);
 }
 
@@ -427,8 +456,8 @@ int main(int argc, char **argv)
     struct dirent **names;
     const int count = scandir(data, &names, visible, alphasort);
     check(&r.tally, count >= 77, "%s holds only %d cases", data, count);
-    printf("%-26s %8s %8s %8s %8s   largest error in tolerances\n", "case", "relative", "vectors",
-           "sites", "summary");
+    printf("%-26s %8s %8s %8s %8s %8s %5s %7s   largest error in tolerances\n", "case", "relative",
+           "vectors", "folded", "sites", "summary", "taken", "refused");
     for (int i = 0; i < count; i++) {
         check_case(&r, data, names[i]->d_name);
         free(names[i]);

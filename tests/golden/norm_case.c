@@ -5,7 +5,7 @@ bool case_open(norm_case *c, const char *data, const char *name, lam_err *err)
     static const lam_warner silent = {0};
     const lam_family *family;
     char path[600];
-    *c = (norm_case){.name = name};
+    *c = (norm_case){.name = name, .folds = LAM_FOLDS_DEFAULT};
     snprintf(c->path, sizeof c->path, "%s/%s", data, name);
     snprintf(path, sizeof path, "%s/cases.json", c->path);
     if (!expected_open(&c->want, c->path, err)) return false;
@@ -38,6 +38,7 @@ lam_status case_compile(const norm_case *c, const lam_hparams *h, lam_weights *w
     lam_open_opts opts = lam_open_opts_default();
     opts.isa = isa;
     opts.fuse = fuse;
+    opts.folds = c->folds;
     const lam_parts parts = {.name = c->name,
                              .weight_dtype = "float32",
                              .hparams = h ? *h : c->hparams,

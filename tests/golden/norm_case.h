@@ -18,6 +18,7 @@ typedef struct norm_case {
     lam_bundle bundle;
     lam_tensors tensors;
     double relative; /* tolerance, of the largest expected value */
+    unsigned folds;  /* that case_compile lets the compiler take */
 } norm_case;
 
 /* One request of it, ready to run on a model. */
