@@ -149,7 +149,7 @@ typedef struct lam_item {
     lam_stats *stats; /* the request's, or NULL. Items that share one must be given in order */
     size_t index;     /* of the item in its request: where stats keeps its per-item numbers */
     float *out;       /* [dimensions], or [rows, dimensions] for pooling none */
-    float *states;    /* [layers + 1, rows, D]: the state of every output_layer, not folded; or NULL */
+    float *states; /* [layers + 1, rows, D]: the state of every output_layer, not folded; or NULL */
     /* set by lam_item_check */
     size_t rows; /* tokens that are not masked */
     /* out, set by lam_encode */

@@ -39,6 +39,7 @@ static lam_status open_one(api_model *m, const srv_config *config, const srv_mod
     lam_open_opts opts = lam_open_opts_default();
     lam_isa isa;
     if (lam_isa_parse(config->cpu, strlen(config->cpu), &isa) && isa < opts.isa) opts.isa = isa;
+    opts.folds = srv_folds(config->fold);
     opts.warn = warn;
     opts.warn_arg = (void *)(uintptr_t)spec->path;
     lam_model *model;

@@ -162,7 +162,7 @@ bool lam_folds_parse(const char *s, size_t n, unsigned *folds)
     if (same("none", s, n)) return true;
     if (same("all", s, n))
         *folds |= LAM_FOLDS_ALL;
-    else if (same("default", s, n))
+    else if (same("affine", s, n))
         *folds |= LAM_FOLDS_DEFAULT;
     else if (find(fold_names, LAM_FOLD_COUNT, s, n, &at))
         *folds |= 1u << at;

@@ -163,7 +163,7 @@ bool lam_site_parse(const char *s, size_t n, lam_site *out);
 bool lam_norm_source_parse(const char *s, size_t n, lam_norm_source *out);
 bool lam_eps_mode_parse(const char *s, size_t n, lam_eps_mode *out);
 
-/* Adds to *folds what the word names: a fold, "default", "all" or "none". */
+/* Adds to *folds what the word names: a fold, "affine" (the default), "all" or "none". */
 bool lam_folds_parse(const char *s, size_t n, unsigned *folds);
 
 #endif

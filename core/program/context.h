@@ -14,8 +14,8 @@ typedef struct lam_sequence {
 typedef struct lam_watch {
     void (*see)(void *arg, size_t slot, const float *x, size_t stride, size_t rows); /* or NULL */
     void *arg;
-    /* Before each norm goes over the batch's rows; or NULL. What it may do: run it over other rows
-     * and into other memory, lam__norm_over. */
+    /* Before each norm of the list that has them all goes over the batch's rows; or NULL. What it
+     * may do: run it over other rows and into other memory, lam__norm_over. */
     void (*norm)(void *arg, const lam_ctx *c, const lam_op *op, const lam_norm_run *run);
 } lam_watch;
 

@@ -146,7 +146,9 @@ static void run_norm(const lam_ctx *c, const lam_op *op)
                               .y_stride = out.stride,
                               .sums = c->norm_sums,
                               .affine = c->norm_affine};
-    if (c->watch && c->watch->norm && !c->probing) c->watch->norm(c->watch->arg, c, op, &run);
+    const bool folded = c->program == c->model->program.folded;
+    if (c->watch && c->watch->norm && !c->probing && !folded)
+        c->watch->norm(c->watch->arg, c, op, &run);
     lam__norm_over(&run, c->sequences, c->sequence_count);
 }
 

@@ -8,7 +8,7 @@
 #include "server/server.h"
 
 const cli_command *const cli_commands[] = {
-    &cli_serve,   &cli_encode, &cli_tokenize,    &cli_inspect, &cli_check,
+    &cli_serve,   &cli_encode, &cli_tokenize,    &cli_inspect, &cli_compile, &cli_check,
     &cli_compare, &cli_bench,  &cli_healthcheck, &cli_version, NULL,
 };
 
@@ -71,6 +71,7 @@ static size_t take_flag(parse *p, char **argv, size_t i, lam_err *err)
     char where[SRV_OPTION_NAME_BYTES];
     (void)snprintf(where, sizeof where, "%.*s", (int)(n < sizeof where ? n : sizeof where), arg);
     const srv_option *o = n > 2 && arg[1] == '-' ? find_option(p->command, arg + 2, n - 2) : NULL;
+    if (n == 2 && arg[1] == 'o') o = find_option(p->command, "output", strlen("output"));
     if (!o) {
         (void)lam_fail(err, LAM_E_CONFIG, where,
                        "%s has no such option; lamina %s --help lists all", p->command->name,

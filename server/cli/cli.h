@@ -42,8 +42,8 @@ typedef struct cli_command {
     int (*run)(const cli_args *args);
 } cli_command;
 
-extern const cli_command cli_serve, cli_encode, cli_tokenize, cli_inspect, cli_check, cli_compare,
-    cli_bench, cli_healthcheck, cli_version;
+extern const cli_command cli_serve, cli_encode, cli_tokenize, cli_inspect, cli_compile, cli_check,
+    cli_compare, cli_bench, cli_healthcheck, cli_version;
 
 /* All commands in the order of help; NULL-ended. */
 extern const cli_command *const cli_commands[];

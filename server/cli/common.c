@@ -63,6 +63,7 @@ lam_status cli_open_model(lam_model **out, const char *path, const cli_common *c
     lam_err inner = {0};
     lam_open_opts opts = lam_open_opts_default();
     opts.isa = cli_isa(common->cpu);
+    opts.folds = srv_folds(common->fold);
     opts.warn = warn;
     opts.warn_arg = &w;
     lam_status s = lam_import_model(out, path, &opts, &inner);

@@ -184,6 +184,16 @@ lam_status srv_config_load(srv_config *c, const char *file, const char *const *e
     return s;
 }
 
+unsigned srv_folds(const char *words)
+{
+    unsigned folds = LAM_FOLDS_NONE;
+    size_t at = 0, n = 0;
+    const char *word = NULL;
+    while (srv_list_next(words, &at, &word, &n))
+        (void)lam_folds_parse(word, n, &folds);
+    return folds;
+}
+
 void srv_config_free(srv_config *c)
 {
     if (!c) return;

@@ -45,6 +45,9 @@ typedef struct srv_flag {
 lam_status srv_config_load(srv_config *c, const char *file, const char *const *environment,
                            const srv_flag *flags, size_t flag_count, lam_err *err);
 
+/* The set that a value of `fold` names. */
+unsigned srv_folds(const char *words);
+
 /* NULL is fine. */
 void srv_config_free(srv_config *c);
 

@@ -5,13 +5,21 @@
 #ifndef SERVER_CONFIG_CONFIG_TABLE_H
 #define SERVER_CONFIG_CONFIG_TABLE_H
 
+#include "core/model/names.h"
+
+/* "all|none|affine|reader|..." */
+#define SRV_FOLD_WORD(name, text, on, what) "|" text
+#define SRV_FOLD_WORDS                      "all|none|affine" LAM_FOLD_MAP(SRV_FOLD_WORD)
+
 /* Those that every command with a model takes. */
 #define SRV_ENGINE_MAP(X)                                                                  \
     X(NUMBER, workers, 0, 0, 1024, "N",                                                    \
       "inference threads; 0: one for each CPU this process may use")                       \
     X(NUMBER, threads, 1, 1, 1, "N", "threads that share one batch")                       \
     X(CHOICE, cpu, "auto", 0, 0, "auto|ref|avx2|avx512", "highest instruction set to use") \
-    X(CHOICE, precision, "f32", 0, 0, "f32", "arithmetic")
+    X(CHOICE, precision, "f32", 0, 0, "f32", "arithmetic")                                 \
+    X(WORDS, fold, "affine", 0, 0, SRV_FOLD_WORDS,                                         \
+      "what may be folded into weights, several with commas; lamina compile reports")
 
 #define SRV_SETTING_MAP(X)                                                                        \
     X(TEXT, host, "127.0.0.1", 1, 255, "ADDRESS", "address to listen on")                         \

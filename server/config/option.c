@@ -35,6 +35,7 @@ void srv_option_defaults(const srv_option *options, size_t count, void *base)
         case SRV_OPTION_TEXT:
         case SRV_OPTION_LIST:
         case SRV_OPTION_CHOICE:
+        case SRV_OPTION_WORDS:
             store_text(o, base, o->text);
             break;
         case SRV_OPTION_NUMBER:
@@ -119,18 +120,28 @@ static lam_status check_list(const char *text, const char *where, lam_err *err)
     return LAM_OK;
 }
 
-static lam_status check_choice(const srv_option *o, const char *text, const char *where,
+static lam_status check_choice(const srv_option *o, const char *text, size_t n, const char *where,
                                lam_err *err)
 {
-    size_t n = strlen(text);
     for (const char *s = o->value; *s;) {
         size_t k = strcspn(s, "|");
         if (k == n && memcmp(s, text, n) == 0) return LAM_OK;
         s += k + (s[k] == '|');
     }
     const char *one_of = strchr(o->value, '|') ? "one of " : "";
-    return lam_fail(err, LAM_E_CONFIG, where, "\"%.*s\" is not %s%s", SHOWN_BYTES, text, one_of,
-                    o->value);
+    return lam_fail(err, LAM_E_CONFIG, where, "\"%.*s\" is not %s%s",
+                    (int)(n < SHOWN_BYTES ? n : SHOWN_BYTES), text, one_of, o->value);
+}
+
+static lam_status check_words(const srv_option *o, const char *text, const char *where,
+                              lam_err *err)
+{
+    size_t at = 0, n = 0;
+    const char *word = NULL;
+    LAM_TRY(check_list(text, where, err));
+    while (srv_list_next(text, &at, &word, &n))
+        LAM_TRY(check_choice(o, word, n, where, err));
+    return LAM_OK;
 }
 
 static lam_status set_number(const srv_option *o, void *base, const char *text, const char *where,
@@ -166,7 +177,10 @@ lam_status srv_option_set(const srv_option *o, void *base, const char *text, con
         LAM_TRY(check_list(text, where, err));
         break;
     case SRV_OPTION_CHOICE:
-        LAM_TRY(check_choice(o, text, where, err));
+        LAM_TRY(check_choice(o, text, strlen(text), where, err));
+        break;
+    case SRV_OPTION_WORDS:
+        LAM_TRY(check_words(o, text, where, err));
         break;
     case SRV_OPTION_TEXT:
         LAM_TRY(check_text(o, text, where, err));

@@ -4,6 +4,7 @@
  *   TEXT    const char *  default a string or NULL; min and max bound its length in bytes
  *   LIST    const char *  TEXT of words with commas between them, none of them empty
  *   CHOICE  const char *  one of the words of `value`, "a|b|c"
+ *   WORDS   const char *  some of them, with commas between
  *   NUMBER  uint64_t      min and max bound it
  *   SWITCH  bool          a flag without a value
  *
@@ -22,6 +23,7 @@ typedef enum srv_option_type {
     SRV_OPTION_TEXT,
     SRV_OPTION_LIST,
     SRV_OPTION_CHOICE,
+    SRV_OPTION_WORDS,
     SRV_OPTION_NUMBER,
     SRV_OPTION_SWITCH,
 } srv_option_type;
@@ -29,7 +31,7 @@ typedef enum srv_option_type {
 typedef struct srv_option {
     srv_option_type type;
     const char *name; /* the field */
-    const char *text; /* default of TEXT, LIST, CHOICE */
+    const char *text; /* default of TEXT, LIST, CHOICE, WORDS */
     uint64_t number;  /* default of NUMBER */
     uint64_t min, max;
     const char *value;
@@ -40,6 +42,7 @@ typedef struct srv_option {
 #define SRV_FIELD_TEXT(field)       const char *field;
 #define SRV_FIELD_LIST(field)       const char *field;
 #define SRV_FIELD_CHOICE(field)     const char *field;
+#define SRV_FIELD_WORDS(field)      const char *field;
 #define SRV_FIELD_NUMBER(field)     uint64_t field;
 #define SRV_FIELD_SWITCH(field)     bool field;
 #define SRV_FIELD(type, field, ...) SRV_FIELD_##type(field)
@@ -50,6 +53,8 @@ typedef struct srv_option {
     {SRV_OPTION_LIST, #f, d, 0, lo, hi, v, h, offsetof(s, f)},
 #define SRV_ROW_CHOICE(s, f, d, lo, hi, v, h) \
     {SRV_OPTION_CHOICE, #f, d, 0, lo, hi, v, h, offsetof(s, f)},
+#define SRV_ROW_WORDS(s, f, d, lo, hi, v, h) \
+    {SRV_OPTION_WORDS, #f, d, 0, lo, hi, v, h, offsetof(s, f)},
 #define SRV_ROW_NUMBER(s, f, d, lo, hi, v, h) \
     {SRV_OPTION_NUMBER, #f, NULL, d, lo, hi, v, h, offsetof(s, f)},
 #define SRV_ROW_SWITCH(s, f, d, lo, hi, v, h) \
