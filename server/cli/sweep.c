@@ -157,11 +157,10 @@ static void put_row(api_buffer *b, const sweep_row *r)
     api_buffer_put(b, "\n", 1);
 }
 
-static void put_table(api_buffer *b, const sweep *s, bool head)
+static void put_table(api_buffer *b, const sweep *s)
 {
-    if (head)
-        api_buffer_puts(b, "statistics,batch_size,batches,items,tokens,error_mean,error_max,"
-                           "cosine_mean,cosine_min,mean_tid,variance_tid,second_moment_tid\n");
+    api_buffer_puts(b, "statistics,batch_size,batches,items,tokens,error_mean,error_max,"
+                       "cosine_mean,cosine_min,mean_tid,variance_tid,second_moment_tid\n");
     for (size_t i = 0; i < s->row_count; i++)
         put_row(b, &s->rows[i]);
 }
@@ -176,15 +175,26 @@ static lam_status write_csv(const sweep *s, const api_buffer *b, lam_err *err)
     return status == LAM_OK ? closed : status;
 }
 
-/* One panel: a column of both sources against the batch size. */
-static void put_panel(api_buffer *b, const char *title, int column, const char *what)
+/* The rows of one source, for gnuplot to name. */
+static void put_data(api_buffer *b, const sweep *s, lam_norm_source source)
 {
-    char text[400];
+    api_buffer_put(b, "$", 1);
+    api_buffer_puts(b, lam_norm_source_name(source));
+    api_buffer_puts(b, " << EOD\n");
+    for (size_t i = 0; i < s->row_count; i++)
+        if (s->rows[i].source == source) put_row(b, &s->rows[i]);
+    api_buffer_puts(b, "EOD\n");
+}
+
+/* One panel: a column of both sources against the batch size. */
+static void put_panel(api_buffer *b, const char *title, int column)
+{
+    char text[320];
     (void)snprintf(text, sizeof text,
-                   "set title '%s'\nplot $t using (stringcolumn(1) eq 'batch' ? $2 : NaN):%d with "
-                   "linespoints pt 7 title 'batch%s', $t using (stringcolumn(1) eq 'running' ? $2 "
-                   ": NaN):%d with linespoints pt 6 title 'running%s'\n",
-                   title, column, what, column, what);
+                   "set title '%s'\nplot $batch using 2:%d with linespoints pt 7 title 'batch "
+                   "statistics', $running using 2:%d with linespoints pt 6 title 'running "
+                   "statistics'\n",
+                   title, column, column);
     api_buffer_puts(b, text);
 }
 
@@ -197,18 +207,19 @@ static bool has(const sweep *s, sweep_tid tid)
 
 static void put_figure(api_buffer *b, const sweep *s)
 {
-    api_buffer_puts(b, "set terminal svg size 1200,420 dynamic background rgb 'white'\n"
-                       "set datafile separator comma\n$t << EOD\n");
-    put_table(b, s, false);
-    api_buffer_puts(b, "EOD\nset multiplot layout 1,3\nset logscale x 2\nset grid\n"
-                       "set xlabel 'items of a batch'\nset key top right\n"
-                       "set yrange [0:*]\n");
-    put_panel(b, "relative distance of the vectors to running statistics", 6, "");
-    api_buffer_puts(b, "set yrange [*:1]\nset key bottom right\n");
-    put_panel(b, "their cosine", 8, "");
-    api_buffer_puts(b, "set yrange [0:*]\nset key top right\n");
-    if (has(s, SWEEP_TID_VARIANCE)) put_panel(b, "TID of the variance", 11, "");
-    if (has(s, SWEEP_TID_SECOND_MOMENT)) put_panel(b, "TID of the second moment", 12, "");
+    api_buffer_puts(b, "set terminal svg size 1200,440 dynamic background rgb 'white'\n"
+                       "set datafile separator comma\n");
+    put_data(b, s, LAM_NORM_FROM_BATCH);
+    put_data(b, s, LAM_NORM_FROM_RUNNING);
+    api_buffer_puts(b, "set multiplot layout 1,3\nset logscale x 2\nset grid\n"
+                       "set xlabel 'items of a batch'\n"
+                       "set key outside bottom center horizontal\nset yrange [0:*]\n");
+    put_panel(b, "relative distance of the vectors", 6);
+    api_buffer_puts(b, "set yrange [*:1]\n");
+    put_panel(b, "cosine of the vectors", 8);
+    api_buffer_puts(b, "set autoscale y\nset logscale y\n");
+    if (has(s, SWEEP_TID_VARIANCE)) put_panel(b, "TID of the variance", 11);
+    if (has(s, SWEEP_TID_SECOND_MOMENT)) put_panel(b, "TID of the second moment", 12);
     api_buffer_puts(b, "unset multiplot\n");
     api_buffer_put(b, "", 1); /* its NUL */
 }
@@ -218,7 +229,7 @@ static lam_status write_all(const sweep *s, lam_err *err)
     api_buffer table, figure;
     api_buffer_init(&table, MAX_TEXT_BYTES);
     api_buffer_init(&figure, MAX_TEXT_BYTES);
-    put_table(&table, s, true);
+    put_table(&table, s);
     put_figure(&figure, s);
     lam_status status = LAM_OK;
     if (table.failed || figure.failed)

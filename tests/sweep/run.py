@@ -144,7 +144,11 @@ def test_files(folder):
     drawn = xml.etree.ElementTree.fromstring(figure.read_text())
     text = " ".join(drawn.itertext())
     check(drawn.tag.endswith("svg") and "TID of the variance" in text and "running" in text, "the figure", text[:300])
-    check(len(list(drawn.iter("{http://www.w3.org/2000/svg}path"))) > 6, "the figure has lines")
+    # A line for each source in each panel: through the five sizes, and its sample in the key.
+    svg = "{http://www.w3.org/2000/svg}"
+    lines = [g for g in drawn.iter(svg + "g") if g.get("id", "").startswith("gnuplot_plot_")]
+    longest = [max((p.get("d", "").count("L") for p in g.iter(svg + "path")), default=0) for g in lines]
+    check(len(lines) == 6 and all(n == 5 for n in longest), "the figure has lines", longest)
     code, out, err = run(folder, NORMS / "batch-running-post", "--quiet", "--plot", "/nonexistent/x.svg", items=inputs())
     check(code == 2 and "/nonexistent/x.svg" in err, "a figure that cannot be written", err)
     check(sorted(p.name for p in pathlib.Path(folder).glob("*.part")) == [], "nothing half done is left")
