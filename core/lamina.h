@@ -262,4 +262,73 @@ bool lam_stats_read_population(const lam_stats *s, size_t layer, lam_site site,
 bool lam_stats_read_item_population(const lam_stats *s, size_t item, size_t layer, lam_site site,
                                     lam_population_stats *out);
 
+/* ---- Population statistics -------------------------------------------------------------------
+ *
+ * What norms normalize, channel by channel, over many requests: for kinds with running tensors what
+ * those are of (group-scaled where the kind says so), for all others the norm's input. Norms are
+ * numbered in order of computation, 0 to lam_model_norm_site's end. */
+
+typedef struct lam_norm_site_view {
+    size_t layer; /* LAM_LAYER_NONE outside the layers */
+    lam_site site;
+    const char *kind;
+    size_t width;
+    bool measured;      /* all but kind none */
+    bool running;       /* it can run on running tensors, and does or may be asked to */
+    bool has_running;   /* the checkpoint holds them */
+    bool second_moment; /* they are a mean square around 0 alone */
+} lam_norm_site_view;
+
+/* False from norm == their number on. */
+bool lam_model_norm_site(const lam_model *m, size_t norm, lam_norm_site_view *out);
+
+/* Accumulators of every norm of a model; used by one thread at a time. Borrows the model. */
+typedef struct lam_norm_inputs lam_norm_inputs;
+enum { LAM_NORM_ALL = 0xffff };
+
+lam_status lam_norm_inputs_new(lam_norm_inputs **out, const lam_model *m, lam_err *err);
+void lam_norm_inputs_free(lam_norm_inputs *p);
+void lam_norm_inputs_clear(lam_norm_inputs *p);
+
+/* Measures that norm alone: encoding then stops in front of it, and items get no vectors.
+ * LAM_NORM_ALL is what a new one does. */
+void lam_norm_inputs_only(lam_norm_inputs *p, size_t norm);
+
+/* Takes in another's rows. The same bits for the same order of merges. */
+void lam_norm_inputs_merge(lam_norm_inputs *p, const lam_norm_inputs *from);
+
+/* The same where `from` is one of several batches that count alike, whatever their rows: the means
+ * are averaged, and the variances. */
+void lam_norm_inputs_merge_batch(lam_norm_inputs *p, const lam_norm_inputs *from);
+
+typedef struct lam_norm_inputs_view {
+    uint64_t rows;         /* or batches */
+    const double *mean;    /* [width]; 0 for a second moment */
+    const double *squares; /* [width] sums of squared distances from it: divide by rows */
+} lam_norm_inputs_view;
+
+bool lam_norm_inputs_read(const lam_norm_inputs *p, size_t norm, lam_norm_inputs_view *out);
+void lam_norm_inputs_write(lam_norm_inputs *p, size_t norm, const lam_norm_inputs_view *v);
+
+/* Running tensors in place of those of the model; read-only while contexts run on them. A new one
+ * has none of its own, and makes every site that holds running tensors run on them. */
+typedef struct lam_norm_values lam_norm_values;
+lam_status lam_norm_values_new(lam_norm_values **out, const lam_model *m, lam_err *err);
+void lam_norm_values_free(lam_norm_values *v);
+
+/* Copies mean (NULL: zeros) and variance or mean square [width]. */
+lam_status lam_norm_values_set(lam_norm_values *v, size_t norm, const float *mean,
+                               const float *square, lam_err *err);
+
+/* From the next call on, lam_encode adds the rows of all items to `p`, in their order, and runs on
+ * `v`. Either may be NULL. */
+void lam_ctx_measure(lam_ctx *ctx, lam_norm_inputs *p, const lam_norm_values *v);
+
+/* How far stored statistics are from measured ones (docs/NUMERICS.md).
+ * Of mean (not read for a second moment) and square [width]; where square is NULL of the running
+ * tensors or the profile of the model. False: nothing is stored for that norm, or nothing was
+ * measured. */
+bool lam_norm_inputs_distance(const lam_norm_inputs *p, size_t norm, const float *mean,
+                              const float *square, lam_population_stats *out);
+
 #endif

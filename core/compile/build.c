@@ -127,6 +127,7 @@ static lam_buf norm(builder *b, size_t layer, lam_module module, lam_buf in)
     const lam_site site = n.per_layer ? n.site : LAM_SITE_COUNT;
     lam_op op = {.kind = LAM_OP_NORM, .layer = layer, .site = site, .in = in, .out = out};
     op.u.norm.module = module;
+    op.u.norm.index = b->p->norm_count++;
     op.u.norm.spec = n.spec;
     place_norm(b, &op, n.width);
     b->p->any_batch |= n.spec.source == LAM_NORM_FROM_BATCH;

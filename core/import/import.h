@@ -21,4 +21,22 @@ lam_status lam_import_hparams(struct lam_hparams *out, const char *path, const l
 struct lam_tokenizer;
 lam_status lam_import_tokenizer(struct lam_tokenizer **out, const char *path, lam_err *err);
 
+/* Population statistics by norm (lam_model_norm_site), [width] each. `mean` is not read where kinds
+ * have none. */
+typedef struct lam_new_statistics {
+    const float *const *mean;
+    const float *const *square; /* variance, or mean square around 0 */
+} lam_new_statistics;
+
+/* The file that holds what norms without running tensors have; read when it stands in a model
+ * directory. */
+extern const char lam_profile_name[];
+
+/* Writes what calibration of the model `m` of directory `path` found. With any norm that has
+ * running tensors: a new directory `out`, the same but for those tensors (and a profile of the
+ * other norms); `out` must not exist or be empty. Else: the profile alone, into the directory
+ * `out`, which is made where it does not exist. */
+lam_status lam_import_write_calibrated(const char *path, const char *out, const lam_model *m,
+                                       const lam_new_statistics *n, lam_err *err);
+
 #endif

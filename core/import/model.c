@@ -6,6 +6,7 @@
 
 #include "core/compile/compile.h"
 #include "core/import/bundle.h"
+#include "core/import/calibrated.h"
 #include "core/import/hf_config.h"
 #include "core/import/import.h"
 #include "core/import/sentence_transformers.h"
@@ -98,7 +99,11 @@ static lam_status build(lam_model **out, import *in, lam_err *err)
     p->default_prompt = in->sentence.default_prompt;
     LAM_TRY(lam_compile(out, p, in->opts, err));
     p->tokenizer = NULL; /* the model's from here on */
-    return LAM_OK;
+    const lam_status status = lam__read_profile(*out, &in->root, in->family, err);
+    if (status == LAM_OK) return LAM_OK;
+    lam_model_close(*out);
+    *out = NULL;
+    return status;
 }
 
 lam_status lam_import_model(lam_model **out, const char *path, const lam_open_opts *opts,

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/import/tensors.h"
+#include "core/import/calibrated.h"
 
 /* One norm of one layer. */
 typedef struct norm_binder {
@@ -290,6 +290,29 @@ lam_tensor *lam__norm_slot(const lam_tensors *t, lam_module module, size_t layer
                 return &slots_of(t, n, layer)[i];
     }
     return NULL;
+}
+
+const char *lam__norm_path(const lam_family *family, lam_module module)
+{
+    for (size_t n = 0; n < family->norm_count; n++)
+        if (family->norms[n].module == module) return family->norms[n].path;
+    return "";
+}
+
+lam_status lam__norm_tensor_path(const lam_tensors *t, const lam_hparams *h, lam_module module,
+                                 size_t layer, lam_norm_tensor tensor,
+                                 char out[LAM_TENSOR_NAME_MAX], lam_err *err)
+{
+    norm_binder b = {.t = (lam_tensors *)t, .site = lam_hparams_norm(h, module), .err = err};
+    const lam_norm_path path = {.module = module, .path = lam__norm_path(t->family, module)};
+    path_of(b.path, &path, t->prefix, layer);
+    LAM_TRY(choose_nested(&b));
+    const lam_norm_stored *s = lam_norm_get_info(b.site.spec.kind)->stored;
+    out[0] = '\0';
+    for (size_t i = 0; i < LAM_NORM_MAX_STORED && s[i].names[0]; i++)
+        if (s[i].tensor == tensor)
+            snprintf(out, LAM_TENSOR_NAME_MAX, "%s%s%s", b.path, b.nested, s[i].names[0]);
+    return LAM_OK;
 }
 
 lam_status lam__read_norm(const lam_tensors *t, const lam_param *p, float *dst, lam_err *err)

@@ -207,6 +207,7 @@ lam_status lam_tensors_bind(lam_tensors *t, const lam_family *family, const lam_
         for (size_t l = 0; l < layers && status == LAM_OK; l++)
             status = bind_one(&b, h, row, l);
     }
+    t->prefix = b.prefix ? b.prefix : "";
     if (status == LAM_OK) status = lam__bind_norms(t, h, b.prefix, err);
     if (status != LAM_OK) {
         lam_tensors_free(t);

@@ -10,6 +10,7 @@ typedef struct lam_tensors {
     lam_weights base; /* for the compiler */
     const lam_family *family;
     const lam_bundle *bundle;
+    const char *prefix; /* of the file's names: the family's, or "" */
     size_t layers;
     lam_tensor *slots; /* [row_count, layers], owned; rows outside the layers use their first */
     lam_tensor *norms; /* [norm_count, layers, LAM_NORM_TENSOR_COUNT], owned; the same */
@@ -30,6 +31,11 @@ lam_status lam__bind_norms(lam_tensors *t, const lam_hparams *h, const char *pre
 
 /* NULL if the family has no such norm; its entry is NULL if the file does not hold the tensor. */
 lam_tensor *lam__norm_slot(const lam_tensors *t, lam_module module, size_t layer, const char *name);
+
+/* The name that a norm's tensor has in the file, or would have: the kind's usual one. */
+lam_status lam__norm_tensor_path(const lam_tensors *t, const lam_hparams *h, lam_module module,
+                                 size_t layer, lam_norm_tensor tensor,
+                                 char out[LAM_TENSOR_NAME_MAX], lam_err *err);
 
 /* Reads `count` values; a variance or mean square must not be negative. */
 lam_status lam__read_norm(const lam_tensors *t, const lam_param *p, float *dst, lam_err *err);

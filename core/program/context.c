@@ -105,3 +105,9 @@ void lam__ctx_watch(lam_ctx *c, const lam_watch *w)
 {
     c->watch = w;
 }
+
+void lam_ctx_measure(lam_ctx *c, lam_norm_inputs *p, const lam_norm_values *v)
+{
+    c->inputs = p;
+    c->values = v;
+}

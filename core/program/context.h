@@ -34,10 +34,12 @@ struct lam_ctx {
     /* the batch at hand */
     size_t row_count, sequence_count;
     bool any_stats, any_full;
-    const lam_program *program; /* the list that runs: plain, measured or folded */
-    bool takes_vectors;         /* from its states */
-    const lam_watch *watch;     /* or NULL; set by lam__ctx_watch */
-    bool probing;               /* looking for the first faults of the items (encode.c) */
+    const lam_program *program;    /* the list that runs: plain, measured or folded */
+    bool takes_vectors;            /* from its states */
+    const lam_watch *watch;        /* or NULL; set by lam__ctx_watch */
+    bool probing;                  /* looking for the first faults of the items (encode.c) */
+    lam_norm_inputs *inputs;       /* or NULL; with the next set by lam_ctx_measure */
+    const lam_norm_values *values; /* or NULL */
 };
 
 /* Until it is called with NULL, lam_encode runs every op and shows each tapped tensor. */

@@ -5,6 +5,7 @@
 
 #include "core/pool/pool.h"
 #include "core/program/context.h"
+#include "core/stats/norm_inputs.h"
 #include "core/stats/stats.h"
 
 typedef struct matrix {
@@ -100,6 +101,8 @@ static void run_embed(const lam_ctx *c, const lam_op *op)
  * at the whole request hold one request (encode.c), so the first item speaks for all. */
 static lam_norm_source source_of(const lam_ctx *c, const lam_op *op)
 {
+    if (c->values && lam__norm_values_at(c->values, op->u.norm.index)->running)
+        return LAM_NORM_FROM_RUNNING;
     return lam_norm_source_for(&op->u.norm.spec, c->sequences[0].item->opts->statistics);
 }
 
@@ -123,30 +126,52 @@ void lam__norm_over(const lam_norm_run *run, const lam_sequence *sequences, size
         run_rows(run, sequences[i].first, sequences[i].rows);
 }
 
+/* What population statistics are of, before the norm may overwrite it. */
+static void measure_norm(const lam_ctx *c, const lam_op *op, matrix in)
+{
+    if (!lam__norm_inputs_wants(c->inputs, op->u.norm.index)) return;
+    for (size_t i = 0; i < c->sequence_count; i++) {
+        const lam_sequence *s = &c->sequences[i];
+        lam__norm_inputs_add(c->inputs, op->u.norm.index, &c->model->kernels, &op->u.norm.spec,
+                             in.data + s->first * in.stride, in.stride, s->rows);
+    }
+}
+
+static void replace_values(const lam_ctx *c, const lam_op *op, lam_norm_params *params)
+{
+    const lam_norm_tensors *t = lam__norm_values_at(c->values, op->u.norm.index);
+    if (!t->scale) return;
+    params->mean = t->mean;
+    params->square = t->square;
+    params->scale = t->scale;
+}
+
 static void run_norm(const lam_ctx *c, const lam_op *op)
 {
     const matrix in = matrix_of(c, op->in), out = matrix_of(c, op->out);
     const lam_ref *t = op->u.norm.tensors;
-    const lam_norm_run run = {.kernels = &c->model->kernels,
-                              .spec = &op->u.norm.spec,
-                              .source = source_of(c, op),
-                              .params = {.gain = weight(c, t[LAM_NORM_TENSOR_GAIN]),
-                                         .bias = weight(c, t[LAM_NORM_TENSOR_BIAS]),
-                                         .mean = weight(c, t[LAM_NORM_TENSOR_MEAN]),
-                                         .square = weight(c, t[LAM_NORM_TENSOR_SQUARE]),
-                                         .scale = weight(c, op->u.norm.scale),
-                                         .factor = *weight(c, t[LAM_NORM_TENSOR_FACTOR]),
-                                         .alpha = *weight(c, t[LAM_NORM_TENSOR_ALPHA]),
-                                         .shift = *weight(c, t[LAM_NORM_TENSOR_SHIFT])},
-                              .width = in.width,
-                              .rows = c->row_count,
-                              .x = in.data,
-                              .x_stride = in.stride,
-                              .y = out.data,
-                              .y_stride = out.stride,
-                              .sums = c->norm_sums,
-                              .affine = c->norm_affine};
+    lam_norm_run run = {.kernels = &c->model->kernels,
+                        .spec = &op->u.norm.spec,
+                        .source = source_of(c, op),
+                        .params = {.gain = weight(c, t[LAM_NORM_TENSOR_GAIN]),
+                                   .bias = weight(c, t[LAM_NORM_TENSOR_BIAS]),
+                                   .mean = weight(c, t[LAM_NORM_TENSOR_MEAN]),
+                                   .square = weight(c, t[LAM_NORM_TENSOR_SQUARE]),
+                                   .scale = weight(c, op->u.norm.scale),
+                                   .factor = *weight(c, t[LAM_NORM_TENSOR_FACTOR]),
+                                   .alpha = *weight(c, t[LAM_NORM_TENSOR_ALPHA]),
+                                   .shift = *weight(c, t[LAM_NORM_TENSOR_SHIFT])},
+                        .width = in.width,
+                        .rows = c->row_count,
+                        .x = in.data,
+                        .x_stride = in.stride,
+                        .y = out.data,
+                        .y_stride = out.stride,
+                        .sums = c->norm_sums,
+                        .affine = c->norm_affine};
     const bool folded = c->program == c->model->program.folded;
+    if (c->inputs && !c->probing && !folded) measure_norm(c, op, in);
+    if (c->values) replace_values(c, op, &run.params);
     if (c->watch && c->watch->norm && !c->probing && !folded)
         c->watch->norm(c->watch->arg, c, op, &run);
     lam__norm_over(&run, c->sequences, c->sequence_count);
@@ -319,6 +344,9 @@ static lam_status run_list(lam_ctx *c, const lam_program *p, size_t last, bool e
         if (stop && stop->asked(stop->arg)) return LAM_E_CANCELLED;
         if (ends && i == p->last_linear && stop && stop->ending) stop->ending(stop->arg);
         run_op(c, op);
+        if (op->kind == LAM_OP_NORM && c->inputs &&
+            lam__norm_inputs_ends_at(c->inputs, op->u.norm.index))
+            break;
         if (op->kind == LAM_OP_STATE && op->u.state_index == last) break;
     }
     return LAM_OK;
@@ -335,9 +363,11 @@ lam_status lam__execute(lam_ctx *c, bool is_last, const lam_stop *stop)
 {
     const lam_program *plain = &c->model->program;
     const lam_program *defined = c->any_full ? plain->measured : plain;
-    const bool measures = c->any_stats || c->watch, looks = measures || any_states(c);
+    const bool measures = c->any_stats || c->watch || c->inputs, looks = measures || any_states(c);
     c->takes_vectors = !c->probing;
-    if (!c->probing && lam__runs_folded(c->model, c->sequences[0].item->opts)) {
+    /* Folded weights hold the model's own values. */
+    const bool own = !c->probing && !c->values;
+    if (own && lam__runs_folded(c->model, c->sequences[0].item->opts)) {
         LAM_TRY(run_list(c, plain->folded, last_state(c), is_last && !looks, stop));
         if (!looks) return LAM_OK;
         /* What is measured is defined on the list that has every norm; the vectors stay. */

@@ -66,6 +66,7 @@ typedef struct lam_op {
         } embed;
         struct {
             lam_module module;
+            size_t index; /* of the norm among all, in order of computation */
             lam_norm_spec spec;
             /* In the block: gain and bias as lam_norm_params has them; for kinds with statistics
              * MEAN (zeros for those without one) and SQUARE as stored, if has_running; and
@@ -124,6 +125,7 @@ typedef struct lam_program {
     size_t *slot_widths; /* [slot_count] */
     uint16_t
         *slots; /* [(layers + 1) * LAM_SITE_COUNT]: the slot of each site, see lam_program_slot */
+    size_t norm_count;
     bool any_batch; /* some norm runs on statistics of the batch unless a request says otherwise */
     bool any_ddof;  /* some norm divides a variance by N - 1 */
     size_t block_floats;

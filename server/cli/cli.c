@@ -8,8 +8,9 @@
 #include "server/server.h"
 
 const cli_command *const cli_commands[] = {
-    &cli_serve,   &cli_encode, &cli_tokenize, &cli_inspect,     &cli_compile, &cli_check,
-    &cli_compare, &cli_sweep,  &cli_bench,    &cli_healthcheck, &cli_version, NULL,
+    &cli_serve,       &cli_encode,    &cli_tokenize, &cli_inspect, &cli_compile,
+    &cli_check,       &cli_calibrate, &cli_compare,  &cli_sweep,   &cli_bench,
+    &cli_healthcheck, &cli_version,   NULL,
 };
 
 int cli_fail(const lam_err *err)

@@ -43,7 +43,7 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_serve, cli_encode, cli_tokenize, cli_inspect, cli_compile, cli_check,
-    cli_compare, cli_sweep, cli_bench, cli_healthcheck, cli_version;
+    cli_calibrate, cli_compare, cli_sweep, cli_bench, cli_healthcheck, cli_version;
 
 /* All commands in the order of help; NULL-ended. */
 extern const cli_command *const cli_commands[];

@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = os.environ.get("LAMINA_BIN", str(ROOT / "build" / "lamina"))
 MODEL = str(ROOT / "tests/data/models/families/st-mean-prompts-new")
 WIDTH = 32
-COMMANDS = ["serve", "encode", "tokenize", "inspect", "compile", "check", "compare", "sweep", "bench", "healthcheck", "version"]
+COMMANDS = ["serve", "encode", "tokenize", "inspect", "compile", "check", "calibrate", "compare", "sweep", "bench", "healthcheck", "version"]
 
 passed = failed = 0
 

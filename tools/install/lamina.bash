@@ -4,7 +4,7 @@ _lamina()
     local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]:-}
     if [[ $COMP_CWORD -eq 1 ]]; then
         mapfile -t COMPREPLY < <(compgen -W \
-            'serve encode tokenize inspect compile check compare sweep bench healthcheck version --help --version' -- "$cur")
+            'serve encode tokenize inspect compile check calibrate compare sweep bench healthcheck version --help --version' -- "$cur")
     elif [[ $cur == -* ]]; then
         local options
         options=$(lamina "$command" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]+' | sort -u)
