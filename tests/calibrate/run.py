@@ -180,7 +180,7 @@ def test_embeddings(folder):
         largest = max(largest, max(abs(x - y) for x, y in zip(a, b)))
     check(abs(told["mean_cosine"] - sum(cosines) / len(cosines)) < 1e-7, "mean cosine", (told, sum(cosines) / len(cosines)))
     check(abs(told["least_cosine"] - min(cosines)) < 1e-7, "least cosine", (told, min(cosines)))
-    check(abs(told["largest_difference"] - largest) < 1e-6, "largest difference", (told, largest))
+    check(abs(told["largest_difference"] - largest) < 1e-4, "largest difference", (told, largest))
     check(told["texts"] == 60 and told["failed"] == 0, "embeddings: counts", told)
 
 
