@@ -47,8 +47,9 @@ static json_t *describe(const lam_st_piece *p, uint64_t at)
     json_t *shape = json_array();
     for (size_t i = 0; i < p->rank; i++)
         (void)json_array_append_new(shape, json_integer((json_int_t)p->shape[i]));
+    const uint64_t end = at + p->bytes;
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", lam_dtype_name(p->dtype), "shape", shape,
-                     "data_offsets", (json_int_t)at, (json_int_t)(at + p->bytes));
+                     "data_offsets", (json_int_t)at, (json_int_t)end);
 }
 
 /* The header's text, from malloc; NULL: out of memory. */

@@ -95,8 +95,8 @@ static bool new_sites(lam_norm_inputs *p)
         if (!new_moments(&p->sites[i], p->widths[i] + 1)) return false;
     }
     if (!groups) return true;
-    p->ones = calloc(2 * widest, sizeof *p->ones);
-    p->scaled = calloc(p->model->info.positions, widest * sizeof *p->scaled);
+    p->ones = calloc(2 * widest + 1, sizeof *p->ones);
+    p->scaled = calloc(p->model->info.positions * widest + 1, sizeof *p->scaled);
     for (size_t c = 0; p->ones && c < widest; c++)
         p->ones[c] = 1.0f;
     return p->ones && p->scaled;
