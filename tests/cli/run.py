@@ -104,6 +104,15 @@ REFUSED = [
     (["encode", MODEL, "--statistics", "all"], {}, ["--statistics", "\"all\""]),
     (["encode", MODEL, "--precision", "bf16"], {}, ["--precision", "\"bf16\"", "f32"]),
     (["encode", MODEL, "--cpu", "sse"], {}, ["--cpu", "\"sse\""]),
+    (["encode", MODEL, "--fold", "reader,everything"], {}, ["--fold", "\"everything\"", "centre"]),
+    (["encode", MODEL, "--fold", "reader,,writer"], {}, ["--fold", "empty"]),
+    (["encode", MODEL], {"LAM_FOLD": "some"}, ["LAM_FOLD", "\"some\""]),
+    (["compile", MODEL, "-o", "x.lam"], {}, ["--output", "not written yet"]),
+    (["compile", MODEL, "--texts", "/nonexistent/x"], {}, ["/nonexistent/x"]),
+    (["compile", MODEL, "--texts", "/dev/null"], {}, ["--texts", "/dev/null is empty"]),
+    (["compile", MODEL, "--report", "/nonexistent/x"], {}, ["/nonexistent/x"]),
+    (["compile", str(ROOT / "tests/data/norms/batch-running-pre"), "--quiet", "--texts", __file__], {},
+     ["--texts", "tokenizer"]),
     (["encode", MODEL, "--workers", "-1"], {}, ["--workers", "\"-1\"", "0 to 1024"]),
     (["encode", MODEL, "--workers", "1.5"], {}, ["--workers", "\"1.5\""]),
     (["encode", MODEL, "--threads", "2"], {}, ["--threads", "\"2\""]),
@@ -472,6 +481,47 @@ def test_inspect():
           (sum(op["parameters"] for op in told["ops"]), told["parameters"]))
     code, out, _ = run("inspect", MODEL, "--cpu", "ref")
     check(code == 0 and b"instruction set   ref\n" in out, "inspect: readable, and --cpu", out[:300])
+
+
+def certificate(model, *args):
+    code, out, err = run("compile", model, "--quiet", "--rounds", "3", "--report", "-", *args)
+    check(code == 0 and err == "", f"compile {args}: status", (code, err))
+    return json.loads(out)
+
+
+def test_compile():
+    norms = ROOT / "tests/data/norms"
+    told = certificate(str(norms / "mabn-pre"))
+    folds = {(f.get("layer"), f["site"]): f for f in told["folds"]}
+    check(told["asked"] == ["reader", "writer", "stream", "final"], "compile: the default folds", told["asked"])
+    check(told["taken"] == 4 and told["refused"] == len(told["folds"]) - 4, "compile: counts", told["taken"])
+    check(all(folds[i, s]["taken"] and folds[i, s]["fold"] == "reader" and folds[i, s]["norm"] == "mabn"
+              for i in range(2) for s in ("attention_norm", "ffn_norm")), "compile: folds of the layers", folds)
+    check(folds[None, "final"]["reason"] and not folds[None, "final"]["taken"], "compile: a reason", folds)
+    check(told["norms"]["folded"] == told["norms"]["unfolded"] - 4, "compile: norms", told["norms"])
+    check(told["weight_bytes"]["folded"] == told["weight_bytes"]["unfolded"] + told["folded_bytes"]
+          and told["folded_bytes"] > 0, "compile: bytes", told["weight_bytes"])
+    random = told["difference"]["random"]
+    check(0 < random["relative"] < 1e-5 and random["min_cosine"] > 0.999999 and random["failed"] == 0
+          and random["tokens"] > random["sequences"] > 1, "compile: difference", random)
+    check(random == certificate(str(norms / "mabn-pre"))["difference"]["random"], "compile: the same seed, the same inputs")
+    check(random != certificate(str(norms / "mabn-pre"), "--seed", "2")["difference"]["random"], "compile: another seed")
+    check(told["time"]["rounds"] == 3 and told["time"]["unfolded_ms"] > 0 and told["time"]["folded_ms"] > 0,
+          "compile: times", told["time"])
+    stream = certificate(str(norms / "power-v-post"))
+    check(stream["min_abs_a"] > 1e-6 and stream["norms"]["folded"] == 1, "compile: the smallest factor", stream["min_abs_a"])
+    none = certificate(str(norms / "mabn-pre"), "--fold", "none")
+    check(none["taken"] == 0 and none["folded_bytes"] == 0 and none["difference"]["random"]["max_abs"] == 0,
+          "compile --fold none", none["difference"])
+    with folder() as f:
+        (f / "texts").write_text("one line of text\n\nand another, which is longer\n")
+        code, out, err = run("compile", MODEL, "--quiet", "--rounds", "1", "--texts", str(f / "texts"),
+                             "--report", str(f / "report"))
+        told = json.loads((f / "report").read_text())
+        check(code == 0 and told["difference"]["texts"]["sequences"] == 2, "compile --texts", told["difference"])
+        check(told["taken"] == 0 and told["difference"]["texts"]["max_abs"] == 0,
+              "compile: a LayerNorm model behind residual sums keeps its bits", told["folds"])
+        check(b"folds             0 taken" in out, "compile: readable beside the report", out[-400:])
 
 
 def test_bench():
