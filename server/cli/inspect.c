@@ -164,6 +164,24 @@ static void put_linear(api_buffer *b, const lam_op *op)
     put_number(b, "residual_scale", (double)op->u.linear.residual_scale);
 }
 
+/* What became of a norm, or NULL if nothing was thought of. */
+static const lam_fold_view *fold_of(const lam_program *p, const lam_hparams *h, const lam_op *op)
+{
+    const lam_site site = lam_hparams_norm(h, op->u.norm.module).site;
+    for (size_t i = 0; i < p->fold_count; i++) {
+        const lam_fold_view *v = &p->folds[i];
+        if (v->layer == op->layer && v->site == site && v->fold != LAM_FOLD_CENTRE) return v;
+    }
+    return NULL;
+}
+
+static void put_fold(api_buffer *b, const lam_fold_view *v)
+{
+    if (!v) return;
+    put_string(b, "fold", lam_fold_name(v->fold));
+    put_bool(b, "folded", v->taken);
+}
+
 static void put_details(api_buffer *b, const lam_op *op)
 {
     switch (op->kind) {
@@ -213,6 +231,7 @@ static void put_op(api_buffer *b, const lam_program *p, const lam_hparams *h, si
     put_buffer(b, "out", op->out);
     put_count(b, "width", out_width(p, op));
     put_details(b, op);
+    if (op->kind == LAM_OP_NORM) put_fold(b, fold_of(p, h, op));
     put_count(b, "parameters", c.parameters);
     put_number(b, "flops_per_token", c.flops);
     put_number(b, "flops_per_token_and_key", c.flops_per_key);
@@ -384,6 +403,7 @@ static void print_op(const lam_program *p, const lam_hparams *h, size_t i)
     const op_cost c = cost_of(p, h, op);
     char text[160];
     describe_op(op, text, sizeof text);
+    const lam_fold_view *fold = op->kind == LAM_OP_NORM ? fold_of(p, h, op) : NULL;
     if (op->layer == LAM_LAYER_NONE)
         (void)printf("%5zu     -", i);
     else
@@ -391,8 +411,9 @@ static void print_op(const lam_program *p, const lam_hparams *h, size_t i)
     (void)printf(" %-10s", lam_op_name(op->kind));
     print_number(op->in);
     print_number(op->out);
-    (void)printf(" %6zu %11zu %10.0f  %-16s %s\n", out_width(p, op), c.parameters, c.flops,
-                 op->site == LAM_SITE_COUNT ? "-" : lam_site_name(op->site), text);
+    (void)printf(" %6zu %11zu %10.0f  %-16s %s%s\n", out_width(p, op), c.parameters, c.flops,
+                 op->site == LAM_SITE_COUNT ? "-" : lam_site_name(op->site), text,
+                 fold && fold->taken ? ", folded" : "");
 }
 
 static int print_text(const lam_model *m)
@@ -436,7 +457,8 @@ const cli_command cli_inspect = {
     .about =
         "Shows the facts of a model and its program: each operation with its buffers, width,\n"
         "parameters, operations a token and the site whose statistics it gives. The verdict of\n"
-        "a norm says what a row depends on besides itself.\n",
+        "a norm says what a row depends on besides itself. A norm that is folded is not run for\n"
+        "vectors, only for statistics (lamina compile).\n",
     .examples = "  lamina inspect MODEL\n"
                 "  lamina inspect MODEL --json\n",
     .groups = {{"Options", options, 1}, {"Common options", cli_common_options, CLI_COMMON_COUNT}},

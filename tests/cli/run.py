@@ -510,6 +510,12 @@ def test_compile():
           "compile: times", told["time"])
     stream = certificate(str(norms / "power-v-post"))
     check(stream["min_abs_a"] > 1e-6 and stream["norms"]["folded"] == 1, "compile: the smallest factor", stream["min_abs_a"])
+    code, out, _ = run("inspect", str(norms / "mabn-pre"), "--quiet", "--json")
+    shown = [op for op in json.loads(out)["ops"] if op["op"] == "norm"]
+    check(code == 0 and sum(op["folded"] for op in shown) == 4 and all(op["fold"] for op in shown),
+          "inspect says what is folded", shown[:2])
+    code, out, _ = run("inspect", str(norms / "mabn-pre"), "--quiet")
+    check(code == 0 and out.count(b", folded\n") == 4, "inspect: folded norms, readable", out[-500:])
     none = certificate(str(norms / "mabn-pre"), "--fold", "none")
     check(none["taken"] == 0 and none["folded_bytes"] == 0 and none["difference"]["random"]["max_abs"] == 0,
           "compile --fold none", none["difference"])
