@@ -63,24 +63,26 @@ static lam_status compare(cli_probe *p, const int32_t *ids, size_t tokens, cli_d
                           lam_err *err)
 {
     const size_t width = lam_model_get_info(p->models[0])->width;
-    bool finite = true;
+    size_t finite = 0;
     for (size_t i = 0; i < 2; i++) {
         lam_item item = {.ids = ids, .tokens = tokens, .opts = &p->opts, .out = p->rows[i]};
         LAM_TRY(lam_item_check(p->models[i], &item, NULL, err));
         LAM_TRY(lam_request_check(p->models[i], &p->opts, tokens, SIZE_MAX, err));
         LAM_TRY(lam_encode(p->contexts[i], &item, 1, NULL));
-        finite &= item.status == LAM_OK;
+        finite += item.status == LAM_OK;
     }
     d->sequences++;
     d->tokens += tokens;
-    d->failed += !finite;
-    for (size_t r = 0; finite && r < tokens; r++)
+    d->failed += finite == 0;
+    if (finite == 1) d->largest = (double)INFINITY;
+    for (size_t r = 0; finite == 2 && r < tokens; r++)
         compare_row(p->rows[0] + r * width, p->rows[1] + r * width, width, d);
     return LAM_OK;
 }
 
 double cli_relative(const cli_difference *d)
 {
+    if (d->largest > 0.0 && d->scale <= 0.0) return (double)INFINITY;
     return d->scale > 0.0 ? d->largest / d->scale : 0.0;
 }
 

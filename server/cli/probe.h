@@ -10,8 +10,8 @@ enum { CLI_PROBE_ROUNDS = 101 };
 /* Of all rows of the result, one a token, before pooling. */
 typedef struct cli_difference {
     uint64_t sequences, tokens;
-    uint64_t failed; /* sequences that one of the two has no finite result for; left out */
-    double largest;  /* |a - b| */
+    uint64_t failed; /* sequences that neither has a finite result for; left out */
+    double largest;  /* |a - b|; infinite if only one of the two has a result somewhere */
     double scale;    /* largest |a|: the first is the yardstick */
     double cosine;   /* the smallest of a row of one and its row of the other */
 } cli_difference;
