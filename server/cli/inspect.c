@@ -7,6 +7,7 @@
 #include "core/program/program.h"
 #include "core/tokenizer/tokenizer.h"
 #include "server/cli/cli.h"
+#include "server/cli/json.h"
 
 #define MAX_TEXT_BYTES ((size_t)64 << 20)
 
@@ -90,43 +91,9 @@ static op_cost total_cost(const lam_program *p, const lam_hparams *h)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void key(api_buffer *b, const char *name)
-{
-    if (b->size > 0 && b->data[b->size - 1] != '{') api_buffer_put(b, ",", 1);
-    api_buffer_json_string(b, name, strlen(name));
-    api_buffer_put(b, ":", 1);
-}
-
-static void put_string(api_buffer *b, const char *name, const char *v)
-{
-    key(b, name);
-    if (v)
-        api_buffer_json_string(b, v, strlen(v));
-    else
-        api_buffer_puts(b, "null");
-}
-
-static void put_count(api_buffer *b, const char *name, uint64_t v)
-{
-    key(b, name);
-    api_buffer_json_u64(b, v);
-}
-
-static void put_number(api_buffer *b, const char *name, double v)
-{
-    key(b, name);
-    api_buffer_json_double(b, v);
-}
-
-static void put_bool(api_buffer *b, const char *name, bool v)
-{
-    key(b, name);
-    api_buffer_puts(b, v ? "true" : "false");
-}
-
 static void put_buffer(api_buffer *b, const char *name, lam_buf v)
 {
-    if (v != LAM_BUF_NONE) put_count(b, name, v);
+    if (v != LAM_BUF_NONE) cli_json_count(b, name, v);
 }
 
 static const char *module_name(lam_module m)
@@ -149,19 +116,19 @@ static void put_module(api_buffer *b, lam_module m)
 
 static void put_linear(api_buffer *b, const lam_op *op)
 {
-    key(b, "modules");
+    cli_json_key(b, "modules");
     api_buffer_put(b, "[", 1);
     for (size_t i = 0; i < op->u.linear.part_count; i++) {
         if (i) api_buffer_put(b, ",", 1);
         put_module(b, op->u.linear.parts[i]);
     }
     api_buffer_put(b, "]", 1);
-    put_count(b, "inputs", op->u.linear.inputs);
-    put_count(b, "outputs", op->u.linear.part_count * op->u.linear.part_width);
-    put_string(b, "activation", lam_activation_name(op->u.linear.activation));
+    cli_json_count(b, "inputs", op->u.linear.inputs);
+    cli_json_count(b, "outputs", op->u.linear.part_count * op->u.linear.part_width);
+    cli_json_string(b, "activation", lam_activation_name(op->u.linear.activation));
     if (op->u.linear.residual == LAM_BUF_NONE) return;
     put_buffer(b, "residual", op->u.linear.residual);
-    put_number(b, "residual_scale", (double)op->u.linear.residual_scale);
+    cli_json_number(b, "residual_scale", (double)op->u.linear.residual_scale);
 }
 
 /* What became of a norm, or NULL if nothing was thought of. */
@@ -178,38 +145,38 @@ static const lam_fold_view *fold_of(const lam_program *p, const lam_hparams *h, 
 static void put_fold(api_buffer *b, const lam_fold_view *v)
 {
     if (!v) return;
-    put_string(b, "fold", lam_fold_name(v->fold));
-    put_bool(b, "folded", v->taken);
+    cli_json_string(b, "fold", lam_fold_name(v->fold));
+    cli_json_bool(b, "folded", v->taken);
 }
 
 static void put_details(api_buffer *b, const lam_op *op)
 {
     switch (op->kind) {
     case LAM_OP_NORM:
-        put_string(b, "norm", lam_norm_kind_name(op->u.norm.spec.kind));
-        key(b, "module");
+        cli_json_string(b, "norm", lam_norm_kind_name(op->u.norm.spec.kind));
+        cli_json_key(b, "module");
         put_module(b, op->u.norm.module);
-        key(b, "eps");
+        cli_json_key(b, "eps");
         api_buffer_json_float(b, (float)op->u.norm.spec.eps);
-        put_string(b, "source", lam_norm_source_name(op->u.norm.spec.source));
-        put_string(b, "verdict", lam_norm_verdict(op->u.norm.spec.source));
+        cli_json_string(b, "source", lam_norm_source_name(op->u.norm.spec.source));
+        cli_json_string(b, "verdict", lam_norm_verdict(op->u.norm.spec.source));
         break;
     case LAM_OP_LINEAR:
         put_linear(b, op);
         break;
     case LAM_OP_ATTENTION:
-        put_count(b, "heads", op->u.attention.heads);
-        put_count(b, "head_width", op->u.attention.head_width);
+        cli_json_count(b, "heads", op->u.attention.heads);
+        cli_json_count(b, "head_width", op->u.attention.head_width);
         break;
     case LAM_OP_ADD:
         put_buffer(b, "other", op->u.add.other);
-        put_number(b, "scale", (double)op->u.add.scale);
+        cli_json_number(b, "scale", (double)op->u.add.scale);
         break;
     case LAM_OP_ACTIVATE:
-        put_string(b, "activation", lam_activation_name(op->u.activation));
+        cli_json_string(b, "activation", lam_activation_name(op->u.activation));
         break;
     case LAM_OP_STATE:
-        put_count(b, "output_layer", op->u.state_index);
+        cli_json_count(b, "output_layer", op->u.state_index);
         break;
     case LAM_OP_EMBED:
     case LAM_OP_TAP:
@@ -224,24 +191,24 @@ static void put_op(api_buffer *b, const lam_program *p, const lam_hparams *h, si
     const lam_op *op = &p->ops[i];
     const op_cost c = cost_of(p, h, op);
     api_buffer_puts(b, i ? ",\n{" : "\n{");
-    put_string(b, "op", lam_op_name(op->kind));
-    if (op->layer != LAM_LAYER_NONE) put_count(b, "layer", op->layer);
-    if (op->site != LAM_SITE_COUNT) put_string(b, "site", lam_site_name(op->site));
+    cli_json_string(b, "op", lam_op_name(op->kind));
+    if (op->layer != LAM_LAYER_NONE) cli_json_count(b, "layer", op->layer);
+    if (op->site != LAM_SITE_COUNT) cli_json_string(b, "site", lam_site_name(op->site));
     put_buffer(b, "in", op->in);
     put_buffer(b, "out", op->out);
-    put_count(b, "width", out_width(p, op));
+    cli_json_count(b, "width", out_width(p, op));
     put_details(b, op);
     if (op->kind == LAM_OP_NORM) put_fold(b, fold_of(p, h, op));
-    put_count(b, "parameters", c.parameters);
-    put_number(b, "flops_per_token", c.flops);
-    put_number(b, "flops_per_token_and_key", c.flops_per_key);
+    cli_json_count(b, "parameters", c.parameters);
+    cli_json_number(b, "flops_per_token", c.flops);
+    cli_json_number(b, "flops_per_token_and_key", c.flops_per_key);
     api_buffer_put(b, "}", 1);
 }
 
 static void put_sites(api_buffer *b, const lam_model *m)
 {
     bool any = false;
-    key(b, "sites");
+    cli_json_key(b, "sites");
     api_buffer_put(b, "[", 1);
     for (size_t i = 0; i < LAM_SITE_COUNT; i++) {
         const char *name = lam_site_name((lam_site)i);
@@ -257,35 +224,35 @@ static void put_sites(api_buffer *b, const lam_model *m)
 
 static void put_prompts(api_buffer *b, const lam_model_info *info)
 {
-    key(b, "prompts");
+    cli_json_key(b, "prompts");
     api_buffer_put(b, "{", 1);
     for (size_t i = 0; i < info->prompt_count; i++)
-        put_string(b, info->prompts[i].name, info->prompts[i].text);
+        cli_json_string(b, info->prompts[i].name, info->prompts[i].text);
     api_buffer_put(b, "}", 1);
-    put_string(b, "default_prompt", info->default_prompt);
+    cli_json_string(b, "default_prompt", info->default_prompt);
 }
 
 static void put_facts(api_buffer *b, const lam_model *m)
 {
     const lam_model_info *info = lam_model_get_info(m);
     const lam_tokenizer *t = lam_model_tokenizer(m);
-    put_string(b, "name", info->name);
-    put_string(b, "family", info->family);
-    put_string(b, "weight_dtype", info->weight_dtype);
-    put_string(b, "isa", lam_isa_name(info->isa));
-    put_count(b, "width", info->width);
-    put_count(b, "layers", info->layers);
-    put_count(b, "heads", info->heads);
-    put_count(b, "ffn_width", info->ffn_width);
-    put_count(b, "vocab", info->vocab);
-    put_count(b, "types", info->types);
-    put_count(b, "max_positions", info->positions);
-    put_count(b, "max_input_length", info->max_input_length);
-    put_string(b, "pooling", lam_pool_name(info->pool));
-    put_bool(b, "normalize", info->normalize);
-    put_count(b, "parameters", info->parameters);
-    put_count(b, "weight_bytes", info->weight_bytes);
-    put_count(b, "tokenizer_bytes", t ? lam_tokenizer_bytes(t) : 0);
+    cli_json_string(b, "name", info->name);
+    cli_json_string(b, "family", info->family);
+    cli_json_string(b, "weight_dtype", info->weight_dtype);
+    cli_json_string(b, "isa", lam_isa_name(info->isa));
+    cli_json_count(b, "width", info->width);
+    cli_json_count(b, "layers", info->layers);
+    cli_json_count(b, "heads", info->heads);
+    cli_json_count(b, "ffn_width", info->ffn_width);
+    cli_json_count(b, "vocab", info->vocab);
+    cli_json_count(b, "types", info->types);
+    cli_json_count(b, "max_positions", info->positions);
+    cli_json_count(b, "max_input_length", info->max_input_length);
+    cli_json_string(b, "pooling", lam_pool_name(info->pool));
+    cli_json_bool(b, "normalize", info->normalize);
+    cli_json_count(b, "parameters", info->parameters);
+    cli_json_count(b, "weight_bytes", info->weight_bytes);
+    cli_json_count(b, "tokenizer_bytes", t ? lam_tokenizer_bytes(t) : 0);
     put_prompts(b, info);
     put_sites(b, m);
 }
@@ -297,10 +264,10 @@ static void put_all(api_buffer *b, const lam_model *m)
     const op_cost sum = total_cost(p, h);
     api_buffer_put(b, "{", 1);
     put_facts(b, m);
-    put_count(b, "scratch_bytes_per_token", p->row_floats * sizeof(float));
-    put_number(b, "flops_per_token", sum.flops);
-    put_number(b, "flops_per_token_and_key", sum.flops_per_key);
-    key(b, "ops");
+    cli_json_count(b, "scratch_bytes_per_token", p->row_floats * sizeof(float));
+    cli_json_number(b, "flops_per_token", sum.flops);
+    cli_json_number(b, "flops_per_token_and_key", sum.flops_per_key);
+    cli_json_key(b, "ops");
     api_buffer_put(b, "[", 1);
     for (size_t i = 0; i < p->op_count; i++)
         put_op(b, p, h, i);
@@ -312,10 +279,7 @@ static int print_json(const lam_model *m)
     api_buffer b;
     api_buffer_init(&b, MAX_TEXT_BYTES);
     put_all(&b, m);
-    bool failed = b.failed;
-    if (!failed) (void)fwrite(b.data, 1, b.size, stdout);
-    api_buffer_free(&b);
-    return failed ? cli_complain("inspect", "no memory for the result") : cli_finish(CLI_DONE);
+    return cli_json_print(&b, "inspect", CLI_DONE);
 }
 
 /* ---- Text ------------------------------------------------------------------------------------ */

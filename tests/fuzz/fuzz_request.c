@@ -27,7 +27,8 @@ static void run(const api_env *env, lam_ctx *ctx, api_route route, const char *b
     lam_arena_init(&arena, env->limits.max_request_bytes);
     api_buffer_init(&reply, env->limits.max_reply_bytes);
     if (api_request_read(env, route, body, size, &arena, &request, &error)) {
-        require(request.item_count <= request.input_count &&
+        const size_t sides = route == API_ROUTE_COMPARE ? 2 : 1;
+        require(request.item_count <= sides * request.input_count &&
                 request.input_count <= env->limits.max_items);
         require(lam_encode(ctx, request.items, request.item_count, NULL) == LAM_OK);
         if (api_request_check(&request, &error)) {
@@ -59,7 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         env.limits.max_reply_bytes = 4096;
         env.limits.max_request_bytes = 16384;
     }
-    run(&env, ctx, data[0] & 1 ? API_ROUTE_OPENAI_EMBEDDINGS : API_ROUTE_ENCODE,
-        (const char *)data + 1, size - 1);
+    const api_route other = data[0] & 4 ? API_ROUTE_COMPARE : API_ROUTE_ENCODE;
+    run(&env, ctx, data[0] & 1 ? API_ROUTE_OPENAI_EMBEDDINGS : other, (const char *)data + 1,
+        size - 1);
     return 0;
 }
