@@ -276,6 +276,7 @@ typedef struct lam_norm_site_view {
     bool measured;      /* all but kind none */
     bool running;       /* it can run on running tensors, and does or may be asked to */
     bool has_running;   /* the checkpoint holds them */
+    bool has_profile;   /* the model came with mean and variance of its input */
     bool second_moment; /* they are a mean square around 0 alone */
 } lam_norm_site_view;
 
@@ -290,9 +291,15 @@ lam_status lam_norm_inputs_new(lam_norm_inputs **out, const lam_model *m, lam_er
 void lam_norm_inputs_free(lam_norm_inputs *p);
 void lam_norm_inputs_clear(lam_norm_inputs *p);
 
+/* Bytes that one of a model takes, about. */
+size_t lam_norm_inputs_bytes(const lam_model *m);
+
 /* Measures that norm alone: encoding then stops in front of it, and items get no vectors.
  * LAM_NORM_ALL is what a new one does. */
 void lam_norm_inputs_only(lam_norm_inputs *p, size_t norm);
+
+/* Whether all sums are numbers. */
+bool lam_norm_inputs_finite(const lam_norm_inputs *p);
 
 /* Takes in another's rows. The same bits for the same order of merges. */
 void lam_norm_inputs_merge(lam_norm_inputs *p, const lam_norm_inputs *from);
@@ -323,6 +330,7 @@ lam_status lam_norm_values_set(lam_norm_values *v, size_t norm, const float *mea
 /* From the next call on, lam_encode adds the rows of all items to `p`, in their order, and runs on
  * `v`. Either may be NULL. */
 void lam_ctx_measure(lam_ctx *ctx, lam_norm_inputs *p, const lam_norm_values *v);
+bool lam_ctx_measures(const lam_ctx *ctx);
 
 /* How far stored statistics are from measured ones (docs/NUMERICS.md).
  * Of mean (not read for a second moment) and square [width]; where square is NULL of the running

@@ -53,6 +53,18 @@ enum MHD_Result srv_handle_openapi(srv_exchange *x)
     return srv_reply(x, 200, SRV_TYPE_JSON, text, bytes);
 }
 
+/* The sums of all workers together, and of them the distances: never a mean of distances. */
+static void write_drift(srv_server *s, api_buffer *out)
+{
+    for (size_t m = 0; m < s->drift_count; m++) {
+        srv_drift_view *v = &s->drift[m];
+        lam_norm_inputs_clear(v->total);
+        for (size_t i = 0; i < s->worker_count; i++)
+            srv_drift_merge(&s->workers[i].drift[v->index], v->total);
+    }
+    srv_drift_write(s->drift, s->drift_count, out);
+}
+
 enum MHD_Result srv_handle_metrics(srv_exchange *x)
 {
     srv_server *s = x->server;
@@ -68,5 +80,6 @@ enum MHD_Result srv_handle_metrics(srv_exchange *x)
     };
     api_buffer_init(&x->page, METRICS_PAGE_BYTES);
     srv_metrics_write(&s->metrics, &g, &x->page);
+    write_drift(s, &x->page);
     return srv_reply_page(x, "text/plain; version=0.0.4; charset=utf-8");
 }

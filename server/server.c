@@ -105,6 +105,9 @@ static lam_status plan_memory(srv_server *s, size_t batch_rows, lam_err *err)
         size_t context = 0;
         LAM_TRY(lam_ctx_bytes(m, batch_rows, &context, err));
         in.context_bytes += context * s->worker_count;
+        /* Three sets of sums a worker (drift.h), and one for a scrape. */
+        if (c->drift_sample > 0 && srv_drift_has(m))
+            in.context_bytes += lam_norm_inputs_bytes(m) * (3 * s->worker_count + 1);
         in.model_bytes += lam_model_get_info(m)->weight_bytes;
         if (lam_model_tokenizer(m)) in.model_bytes += lam_tokenizer_bytes(lam_model_tokenizer(m));
     }
@@ -191,6 +194,23 @@ static void on_sweep(uv_timer_t *t)
     srv_stop_check(s);
 }
 
+static lam_status make_drift(srv_server *s, lam_err *err)
+{
+    s->drift = calloc(s->models.count, sizeof *s->drift);
+    if (!s->drift) return lam_fail(err, LAM_E_NOMEM, "drift", "no memory for its sums");
+    for (size_t i = 0; i < s->models.count && s->config->drift_sample > 0; i++) {
+        const api_model *m = &s->models.models[i];
+        if (!srv_drift_has(m->model)) continue;
+        srv_drift_view *v = &s->drift[s->drift_count];
+        LAM_TRY(lam_norm_inputs_new(&v->total, m->model, err));
+        v->name = m->name;
+        v->model = m->model;
+        v->index = i;
+        s->drift_count++;
+    }
+    return LAM_OK;
+}
+
 static lam_status make_workers(srv_server *s, size_t batch_rows, lam_err *err)
 {
     s->work = (srv_work_env){.api = &s->api,
@@ -198,8 +218,11 @@ static lam_status make_workers(srv_server *s, size_t batch_rows, lam_err *err)
                              .done = &s->done,
                              .cpus = srv_cpus_available(),
                              .workers = s->worker_count,
+                             .drift_sample = s->config->drift_sample,
+                             .drift_window_ns = s->config->drift_window_s * 1000000000u,
                              .wake = wake_loop,
                              .wake_arg = &s->wake};
+    LAM_TRY(make_drift(s, err));
     s->workers = calloc(s->worker_count, sizeof *s->workers);
     if (!s->workers || !srv_metrics_init(&s->metrics, s->worker_count))
         return lam_fail(err, LAM_E_NOMEM, "workers", "no memory for the workers");
@@ -315,6 +338,9 @@ static void release(srv_server *s, char *host_text)
     for (size_t i = 0; s->workers && i < s->worker_count; i++)
         if (s->workers[i].env) srv_worker_fini(&s->workers[i]);
     free(s->workers);
+    for (size_t i = 0; i < s->drift_count; i++)
+        lam_norm_inputs_free(s->drift[i].total);
+    free(s->drift);
     srv_metrics_fini(&s->metrics);
     if (s->queue.batch_rows) {
         srv_queue_fini(&s->queue);

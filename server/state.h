@@ -74,6 +74,8 @@ typedef struct srv_server {
     srv_work_env work;
     srv_worker *workers; /* [worker_count] */
     size_t worker_count;
+    srv_drift_view *drift; /* [drift_count] models that hold statistics, and room for a scrape */
+    size_t drift_count;
 
     uv_loop_t loop;
     uv_async_t wake;

@@ -12,12 +12,16 @@ lam_status srv_worker_init(srv_worker *w, const srv_work_env *env, srv_worker_me
 {
     *w = (srv_worker){.env = env, .metrics = metrics};
     w->contexts = calloc(env->api->model_count, sizeof *w->contexts);
-    if (!w->contexts || !srv_batch_init(&w->batch, batch_rows)) {
+    w->drift = calloc(env->api->model_count, sizeof *w->drift);
+    if (!w->contexts || !w->drift || !srv_batch_init(&w->batch, batch_rows)) {
         srv_worker_fini(w);
         return lam_fail(err, LAM_E_NOMEM, "workers", "no memory for a worker");
     }
     for (size_t i = 0; i < env->api->model_count; i++) {
         lam_status s = lam_ctx_new(&w->contexts[i], env->api->models[i].model, batch_rows, err);
+        if (s == LAM_OK)
+            s = srv_drift_init(&w->drift[i], env->api->models[i].model, env->drift_sample,
+                               env->drift_window_ns, err);
         if (s == LAM_OK) continue;
         srv_worker_fini(w);
         return s;
@@ -29,6 +33,10 @@ void srv_worker_fini(srv_worker *w)
 {
     for (size_t i = 0; w->contexts && i < w->env->api->model_count; i++)
         lam_ctx_free(w->contexts[i]);
+    for (size_t i = 0; w->drift && i < w->env->api->model_count; i++)
+        srv_drift_fini(&w->drift[i]);
+    free(w->drift);
+    w->drift = NULL;
     free(w->contexts);
     w->contexts = NULL;
     srv_batch_fini(&w->batch);
@@ -163,7 +171,10 @@ static void run(srv_worker *w)
     uint64_t begin_ns = srv_now_ns();
     watched seen = {.env = w->env, .batch = b};
     lam_stop stop = {.asked = all_dead, .arg = &seen, .ending = ends_a_job(b) ? announce : NULL};
-    bool ran = lam_encode(w->contexts[model], b->items, b->item_count, &stop) == LAM_OK;
+    lam_ctx *ctx = w->contexts[model];
+    srv_drift_begin(&w->drift[model], ctx, b->items, b->item_count);
+    bool ran = lam_encode(ctx, b->items, b->item_count, &stop) == LAM_OK;
+    srv_drift_end(&w->drift[model], ctx, b->items, b->item_count, ran);
     srv_worker_metrics *m = w->metrics;
     srv_histogram_add(&m->compute, srv_duration_bounds, srv_now_ns() - begin_ns);
     srv_histogram_add(&m->batch_items, srv_count_bounds, b->item_count);

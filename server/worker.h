@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "server/drift.h"
 #include "server/metrics.h"
 #include "server/queue.h"
 
@@ -16,6 +17,7 @@ typedef struct srv_work_env {
     void (*wake)(void *arg); /* tells the loop that the done list has something; any thread */
     size_t cpus;             /* that this process may use */
     size_t workers;
+    uint64_t drift_sample, drift_window_ns;
     void *wake_arg;
 } srv_work_env;
 
@@ -23,6 +25,7 @@ typedef struct srv_worker {
     const srv_work_env *env;
     srv_worker_metrics *metrics;
     lam_ctx **contexts; /* [env->api->model_count] */
+    srv_drift *drift;   /* the same */
     srv_batch batch;
     pthread_t thread;
     bool running;

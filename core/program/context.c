@@ -111,3 +111,8 @@ void lam_ctx_measure(lam_ctx *c, lam_norm_inputs *p, const lam_norm_values *v)
     c->inputs = p;
     c->values = v;
 }
+
+bool lam_ctx_measures(const lam_ctx *c)
+{
+    return c->inputs != NULL;
+}

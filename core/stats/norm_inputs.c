@@ -64,6 +64,7 @@ bool lam_model_norm_site(const lam_model *m, size_t norm, lam_norm_site_view *ou
         .measured = spec->kind != LAM_NORM_NONE,
         .running = statistics && (op->u.norm.has_running || spec->source != LAM_NORM_FROM_SEQUENCE),
         .has_running = op->u.norm.has_running,
+        .has_profile = m->profile && m->profile[norm].mean,
         .second_moment = statistics && lam_norm_is_second_moment(spec->kind)};
     return true;
 }
@@ -119,6 +120,16 @@ lam_status lam_norm_inputs_new(lam_norm_inputs **out, const lam_model *m, lam_er
     return LAM_OK;
 }
 
+size_t lam_norm_inputs_bytes(const lam_model *m)
+{
+    bool groups;
+    const size_t widest = widest_stride(m, &groups);
+    size_t bytes = sizeof(lam_norm_inputs) + (2 * widest + 2) * sizeof(double);
+    for (size_t i = 0; i < m->program.norm_count; i++)
+        bytes += 2 * op_width(m, lam__norm_op(m, i)) * sizeof(double) + 128;
+    return groups ? bytes + (m->info.positions + 2) * widest * sizeof(float) : bytes;
+}
+
 void lam_norm_inputs_free(lam_norm_inputs *p)
 {
     if (!p) return;
@@ -155,6 +166,14 @@ bool lam__norm_inputs_wants(const lam_norm_inputs *p, size_t norm)
 bool lam__norm_inputs_ends_at(const lam_norm_inputs *p, size_t norm)
 {
     return p->only == norm;
+}
+
+bool lam_norm_inputs_finite(const lam_norm_inputs *p)
+{
+    for (size_t i = 0; i < p->norm_count; i++)
+        for (size_t c = 0; c < p->widths[i]; c++)
+            if (!isfinite(p->sites[i].mean[c] + p->sites[i].squares[c])) return false;
+    return true;
 }
 
 void lam_norm_inputs_merge(lam_norm_inputs *p, const lam_norm_inputs *from)

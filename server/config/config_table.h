@@ -56,6 +56,10 @@
       "time between SIGTERM (readiness off) and the end of accepting")                            \
     X(NUMBER, stop_timeout_ms, 25000, 1, 600000, "MS",                                            \
       "time for admitted requests to finish after that")                                          \
+    X(NUMBER, drift_sample, 16, 0, 1000000, "N",                                                  \
+      "measure drift in every Nth batch of a worker; 0: never")                                   \
+    X(NUMBER, drift_window_s, 600, 1, 604800, "S",                                                \
+      "drift is of the last one to two windows of so many seconds")                               \
     X(TEXT, api_key_file, NULL, 1, 4095, "FILE",                                                  \
       "file of keys, one a line; without it no key is asked")                                     \
     X(LIST, allowed_hosts, NULL, 1, 4096, "HOST[,HOST...]", "Host names that are answered")       \
