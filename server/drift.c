@@ -162,24 +162,24 @@ static void put_family(api_buffer *b, const char *name, const char *help,
     }
 }
 
-void srv_drift_write(const srv_drift_view *views, size_t count, api_buffer *b)
+void srv_drift_write(const srv_drift_view *views, size_t count, api_buffer *out)
 {
     if (count == 0) return;
-    put_family(b, "lamina_norm_tid",
+    put_family(out, "lamina_norm_tid",
                " Live traffic against stored statistics of a norm, in deviations.", views, count,
                true);
-    put_family(b, "lamina_norm_distance",
+    put_family(out, "lamina_norm_distance",
                " The same as a Euclidean distance over the number of channels.", views, count,
                false);
-    api_buffer_puts(b, "# HELP lamina_norm_tokens Tokens in the window that these are of.\n"
-                       "# TYPE lamina_norm_tokens gauge\n");
+    api_buffer_puts(out, "# HELP lamina_norm_tokens Tokens in the window that these are of.\n"
+                         "# TYPE lamina_norm_tokens gauge\n");
     for (size_t i = 0; i < count; i++) {
         lam_norm_inputs_view v = {0};
         (void)lam_norm_inputs_read(views[i].total, 0, &v);
-        api_buffer_puts(b, "lamina_norm_tokens");
-        put_labels(b, &views[i], NULL);
-        api_buffer_puts(b, "} ");
-        api_buffer_json_u64(b, v.rows);
-        api_buffer_puts(b, "\n");
+        api_buffer_puts(out, "lamina_norm_tokens");
+        put_labels(out, &views[i], NULL);
+        api_buffer_puts(out, "} ");
+        api_buffer_json_u64(out, v.rows);
+        api_buffer_puts(out, "\n");
     }
 }
