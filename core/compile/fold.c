@@ -115,7 +115,7 @@ void lam__edit_output(lam__folder *f, size_t at, lam__affine map)
 
 double lam__smallest_scale(lam__affine map, size_t width)
 {
-    double smallest = INFINITY;
+    double smallest = (double)INFINITY;
     for (size_t c = 0; c < width; c++)
         smallest = fmin(smallest, fabs(map.scale[c]));
     return smallest;
