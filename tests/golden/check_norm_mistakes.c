@@ -76,6 +76,7 @@ static double run_mistake(run *r, const mistake *wrong)
     lam_model *m;
     lam_err err = {0};
     if (wrong->hparams) wrong->hparams(&h);
+    r->c.folds = 0; /* a norm that is folded away can't be spoilt any more */
     spoilt_weights w = {.base = {read_spoilt, has_spoilt},
                         .right = &r->c.tensors.base,
                         .hparams = &h,
