@@ -257,8 +257,10 @@ static lam_stored_statistics stored_of(const lam_populations *f, const lam_op *o
 void lam__populations_add(lam_populations *f, size_t item, const lam_op *op, const float *x,
                           size_t stride, size_t rows)
 {
-    const size_t at = op->u.measure.index, width = width_of(f->program, op);
+    const size_t at = op->u.measure.index;
+    /* A request of another level rides in the same batch. */
     if (f->count == 0 || !f->ops[at]) return;
+    const size_t width = width_of(f->program, op);
     clear(&f->item, width);
     const bool squashed = squashes(op->u.measure.norm.kind);
     if (squashed) add_tails(f, op, x, stride, rows);
