@@ -597,7 +597,7 @@ static const char openapi_text[] =
     "},\n"
     "\"population\": {\n"
     "\"type\": \"object\",\n"
-    "\"description\": \"Level full, norms with running statistics: distance of this request from them.\",\n"
+    "\"description\": \"Level full, norms with running statistics or a profile: distance of this request from them.\",\n"
     "\"properties\": {\n"
     "\"mean_distance\": {\"type\": [\"number\", \"null\"]},\n"
     "\"variance_distance\": {\"type\": [\"number\", \"null\"]},\n"

@@ -97,7 +97,7 @@ static void place_norm(builder *b, lam_op *op, size_t width)
     op->u.norm.has_running = has_running(b, op);
 }
 
-/* What comes into a norm that has running tensors or squashes. */
+/* What comes into a norm. Collected where something is stored for it, or it squashes. */
 static void measure_population(builder *b, const lam_op *norm, lam_site site)
 {
     lam_op op = {.kind = LAM_OP_MEASURE,
@@ -110,6 +110,8 @@ static void measure_population(builder *b, const lam_op *norm, lam_site site)
     op.u.measure.site = site;
     op.u.measure.index = b->p->population_count++;
     op.u.measure.norm = norm->u.norm.spec;
+    op.u.measure.norm_index = norm->u.norm.index;
+    op.u.measure.has_running = norm->u.norm.has_running;
     op.u.measure.mean = norm->u.norm.tensors[LAM_NORM_TENSOR_MEAN];
     op.u.measure.square = norm->u.norm.tensors[LAM_NORM_TENSOR_SQUARE];
     op.u.measure.alpha = norm->u.norm.tensors[LAM_NORM_TENSOR_ALPHA];
@@ -132,8 +134,7 @@ static lam_buf norm(builder *b, size_t layer, lam_module module, lam_buf in)
     place_norm(b, &op, n.width);
     b->p->any_batch |= n.spec.source == LAM_NORM_FROM_BATCH;
     b->p->any_ddof |= n.spec.ddof > 0;
-    const bool squashes = n.spec.kind == LAM_NORM_DYT || n.spec.kind == LAM_NORM_DERF;
-    if (op.u.norm.has_running || squashes) measure_population(b, &op, n.site);
+    if (n.spec.kind != LAM_NORM_NONE) measure_population(b, &op, n.site);
     emit(b, op);
     return out;
 }

@@ -99,7 +99,9 @@ typedef struct lam_op {
             lam_site site; /* POPULATION: of the norm, */
             size_t index;  /* among the POPULATION ops, */
             lam_norm_spec norm;
-            lam_ref mean, square; /* and what is stored, or */
+            size_t norm_index;    /* of the norm among all, */
+            bool has_running;     /* the checkpoint's */
+            lam_ref mean, square; /* are there (else there may be a profile), or */
             lam_ref alpha, shift; /* how it squashes */
         } measure;
         size_t state_index;

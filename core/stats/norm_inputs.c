@@ -8,9 +8,6 @@
 
 #include "core/model/model.h"
 
-/* Of kinds whose denominator is no function of a variance. */
-static const double PLAIN_EPS = 1e-5;
-
 struct lam_norm_inputs {
     const lam_model *model;
     size_t norm_count, only; /* the one site that is wanted, or LAM_NORM_ALL */
@@ -312,17 +309,6 @@ const lam_norm_tensors *lam__norm_values_at(const lam_norm_values *v, size_t nor
 
 /* ---- Distances ------------------------------------------------------------------------------- */
 
-/* The site's own denominator; kinds that have none as a function of a variance get a plain one. */
-static lam_norm_spec dividing(const lam_norm_spec *spec)
-{
-    lam_norm_spec s = *spec;
-    const bool eps = lam_norm_has_field(lam_norm_get_info(s.kind), LAM_NORM_FIELD_EPS);
-    if (eps && s.eps_mode != LAM_EPS_FLOOR_NORM) return s;
-    s.eps = PLAIN_EPS;
-    s.eps_mode = LAM_EPS_VARIANCE;
-    return s;
-}
-
 /* What the model holds for a site: its running tensors, or its profile's. */
 static bool stored(const lam_model *m, const lam_op *op, const float **mean, const float **square)
 {
@@ -344,9 +330,8 @@ bool lam_norm_inputs_distance(const lam_norm_inputs *p, size_t norm, const float
     const lam_op *op = lam__norm_op(p->model, norm);
     if (!op || p->sites[norm].rows == 0) return false;
     if (!square && !stored(p->model, op, &mean, &square)) return false;
-    const lam_norm_spec spec = dividing(&op->u.norm.spec);
     const lam_stored_statistics s = {
-        .spec = &spec, .mean = mean, .square = square, .width = p->widths[norm]};
+        .spec = &op->u.norm.spec, .mean = mean, .square = square, .width = p->widths[norm]};
     lam__population_compare(&s, &p->sites[norm], out);
     return true;
 }

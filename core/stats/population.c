@@ -4,9 +4,13 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/model/model.h"
 
 /* Rows at a time: what is group-scaled stays in cache, and memory is bounded. */
 enum { POPULATION_ROWS = 64 };
+
+/* Of kinds whose denominator is no function of a variance. */
+static const double PLAIN_EPS = 1e-5;
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
@@ -62,10 +66,22 @@ lam_squash_range lam__squash_range(lam_norm_kind kind, float alpha, float shift)
     return (lam_squash_range){(float)fmin(a, b), (float)fmax(a, b)};
 }
 
+/* The site's own denominator; kinds that have none as a function of a variance get a plain one. */
+static lam_norm_spec dividing(const lam_norm_spec *spec)
+{
+    lam_norm_spec s = *spec;
+    const bool eps = lam_norm_has_field(lam_norm_get_info(s.kind), LAM_NORM_FIELD_EPS);
+    if (eps && s.eps_mode != LAM_EPS_FLOOR_NORM) return s;
+    s.eps = PLAIN_EPS;
+    s.eps_mode = LAM_EPS_VARIANCE;
+    return s;
+}
+
 void lam__population_compare(const lam_stored_statistics *stored, const lam_channel_sums *sums,
                              lam_population_stats *out)
 {
     const size_t width = stored->width;
+    const lam_norm_spec spec = dividing(stored->spec);
     const double n = (double)sums->rows, channels = (double)width;
     double mean_squares = 0.0, square_squares = 0.0, mean_tid = 0.0, square_tid = 0.0;
     for (size_t i = 0; i < LAM_POPULATION_VALUE_COUNT; i++)
@@ -78,9 +94,9 @@ void lam__population_compare(const lam_stored_statistics *stored, const lam_chan
     if (sums->rows == 0) return;
     for (size_t c = 0; c < width; c++) {
         const double square = sums->squares[c] / n, kept = (double)stored->square[c];
-        const double divisor = lam_norm_denominator(stored->spec, square);
+        const double divisor = lam_norm_denominator(&spec, square);
         square_squares += (kept - square) * (kept - square);
-        square_tid += fabs(lam_norm_denominator(stored->spec, kept) / divisor - 1.0);
+        square_tid += fabs(lam_norm_denominator(&spec, kept) / divisor - 1.0);
         if (second_moment) continue;
         const double off = (double)stored->mean[c] - sums->mean[c];
         mean_squares += off * off;
@@ -100,6 +116,13 @@ void lam__population_compare(const lam_stored_statistics *stored, const lam_chan
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
+/* NULL: the model came with none for that norm. */
+static const lam_norm_profile *profile_of(const lam_model *m, const lam_op *op)
+{
+    const lam_norm_profile *p = m->profile ? &m->profile[op->u.measure.norm_index] : NULL;
+    return p && p->mean ? p : NULL;
+}
+
 static bool wanted(const lam_stats_opts *o, size_t layer, lam_site site)
 {
     if (o->layers && layer != LAM_LAYER_NONE && !o->layers[layer]) return false;
@@ -107,10 +130,12 @@ static bool wanted(const lam_stats_opts *o, size_t layer, lam_site site)
 }
 
 /* The op, if it is a POPULATION that the request wants; else NULL. */
-static const lam_op *population_at(const lam_program *p, size_t at, const lam_stats_opts *o)
+static const lam_op *population_at(const lam_model *m, size_t at, const lam_stats_opts *o)
 {
-    const lam_op *op = &p->measured->ops[at];
+    const lam_op *op = &m->program.measured->ops[at];
     if (op->kind != LAM_OP_MEASURE || op->u.measure.what != LAM_MEASURE_POPULATION) return NULL;
+    if (!op->u.measure.has_running && !squashes(op->u.measure.norm.kind) && !profile_of(m, op))
+        return NULL;
     return wanted(o, op->layer, op->u.measure.site) ? op : NULL;
 }
 
@@ -123,11 +148,12 @@ typedef struct needs {
     size_t sites, doubles, widest; /* doubles: of the requests' sums */
 } needs;
 
-static needs find_needs(const lam_program *p, const lam_stats_opts *o)
+static needs find_needs(const lam_model *m, const lam_stats_opts *o)
 {
+    const lam_program *p = lam_model_program(m);
     needs n = {0};
     for (size_t i = 0; i < p->measured->op_count; i++) {
-        const lam_op *op = population_at(p, i, o);
+        const lam_op *op = population_at(m, i, o);
         if (!op) continue;
         const size_t width = lam_row_stride(width_of(p, op));
         n.sites++;
@@ -141,7 +167,7 @@ size_t lam__populations_bytes(const lam_model *m, const lam_stats_opts *o)
 {
     enum { SLACK = 1024 }; /* alignment of the pieces */
     const lam_program *p = lam_model_program(m);
-    const needs n = find_needs(p, o);
+    const needs n = find_needs(m, o);
     const size_t each = sizeof(lam_op *) + sizeof(lam_channel_sums) + 32;
     const size_t fixed = p->population_count * each + (n.doubles + 4 * n.widest) * sizeof(double) +
                          (POPULATION_ROWS + 2) * n.widest * sizeof(float) + SLACK;
@@ -177,15 +203,15 @@ bool lam__populations_init(lam_populations *f, lam_arena *arena, const lam_model
                            const lam_stats_opts *o)
 {
     const lam_program *p = lam_model_program(m);
-    const needs n = find_needs(p, o);
-    *f = (lam_populations){.program = p, .kernels = lam_model_kernels(m)};
+    const needs n = find_needs(m, o);
+    *f = (lam_populations){.model = m, .program = p, .kernels = lam_model_kernels(m)};
     if (n.sites == 0) return true;
     f->count = p->population_count;
     f->ops = lam_arena_calloc(arena, f->count, sizeof *f->ops);
     f->sums = lam_arena_calloc(arena, f->count, sizeof *f->sums);
     if (!f->ops || !f->sums || !new_scratch(f, arena, n.widest)) return false;
     for (size_t i = 0; i < p->measured->op_count; i++) {
-        const lam_op *op = population_at(p, i, o);
+        const lam_op *op = population_at(m, i, o);
         if (!op) continue;
         const size_t at = op->u.measure.index;
         f->ops[at] = op;
@@ -212,7 +238,7 @@ static bool row_finite(const lam_populations *f, const float *x, size_t width)
 static void add_rows(lam_populations *f, const lam_norm_spec *spec, const float *x, size_t stride,
                      size_t rows, size_t width)
 {
-    if (spec->groups > 0) {
+    if (lam_norm_has_statistics(spec->kind) && spec->groups > 0) {
         const lam_channel_affine a = {.mean = f->zeros,
                                       .scale = f->ones,
                                       .bias = f->zeros,
@@ -246,6 +272,12 @@ static void add_tails(lam_populations *f, const lam_op *op, const float *x, size
 
 static lam_stored_statistics stored_of(const lam_populations *f, const lam_op *op)
 {
+    const lam_norm_profile *profile = op->u.measure.has_running ? NULL : profile_of(f->model, op);
+    if (profile)
+        return (lam_stored_statistics){.spec = &op->u.measure.norm,
+                                       .mean = profile->mean,
+                                       .square = profile->variance,
+                                       .width = width_of(f->program, op)};
     return (lam_stored_statistics){
         .spec = &op->u.measure.norm,
         .mean = lam_program_weight(f->program, op->u.measure.mean),

@@ -40,6 +40,7 @@ void lam__population_compare(const lam_stored_statistics *stored, const lam_chan
 
 /* All sites of one request. */
 typedef struct lam_populations {
+    const lam_model *model;
     const lam_program *program;
     const lam_kernels *kernels;
     size_t count;           /* of the program: op->u.measure.index is below it */

@@ -57,6 +57,19 @@ def check_gauges(out, what, server, name, norms, met, stored):
     out.check(len(tid) + len(distance) == wanted, f"{what}: no other gauges", f"{len(tid) + len(distance)}, wanted {wanted}")
 
 
+def check_full(out, what, server, texts, norms, met, stored):
+    """One request with the same texts tells the same at level full."""
+    told = server.encode({"tokens": texts, "statistics": "full"}).json()
+    for norm in norms:
+        _, _, labels = label("", norm, "").partition("{")
+        fields = dict(part.split("=") for part in labels.rstrip("}").replace('"', "").split(","))
+        sites = told["layers"][int(fields["layer"])]["sites"] if "layer" in fields else told["sites"]
+        got = sites[fields["site"]].get("population") or {}
+        want = norm.distances(*stored[norm.path], *met[norm.path])
+        out.check(set(got) == set(want) and all(abs(got[k] - v) <= 1e-5 * max(v, 1e-2) for k, v in want.items()),
+                  f"{what}: {norm.path}: population of a request", f"{got}, wanted {want}")
+
+
 def send(server, texts, **more):
     """Small requests at the same time, so that several workers have a part."""
     parts = [texts[i:i + 3] for i in range(0, len(texts), 3)]
@@ -79,6 +92,8 @@ def test_running(out, name):
         check_gauges(out, name, server, name, norms, met, stored)
         tokens = gauges(server, "lamina_norm_tokens")
         out.check(list(tokens.values()) == [sum(map(len, texts))], f"{name}: tokens", f"{tokens}")
+        check_full(out, name, server, texts, norms, met, stored)
+        tokens = gauges(server, "lamina_norm_tokens")
         # A source of statistics of a request's own is another network.
         out.check(send(server, texts[:9], norm={"statistics": "batch"}), f"{name}: override", "refused")
         out.check(gauges(server, "lamina_norm_tokens") == tokens, f"{name}: overrides do not count", "they do")
@@ -110,6 +125,7 @@ def test_profile(out):
         with lamina.Server("--workers", 2, "--drift-sample", 1, model=str(model)) as server:
             out.check(send(server, texts), "profile: requests", "refused")
             check_gauges(out, "profile", server, "profiled", norms, met, stored)
+            check_full(out, "profile", server, texts, norms, met, stored)
     with lamina.Server("--drift-sample", 1, model=str(NORMS / "layer-post")) as server:
         server.encode({"tokens": texts})
         out.check("lamina_norm" not in server.ask("GET", "/metrics").body.decode(), "no statistics: no gauges", "gauges")
