@@ -73,19 +73,13 @@ void api_compare_item(const api_comparison *c, size_t i, api_departure *out)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void put_double(api_buffer *b, const char *key, double v)
-{
-    api_put_key(b, key, false);
-    api_buffer_json_double(b, v);
-}
-
 /* Behind a first member. */
 static void put_departure(api_buffer *b, const api_departure *d, bool many)
 {
-    put_double(b, "cosine", d->cosine);
-    if (many) put_double(b, "least_cosine", d->least_cosine);
-    put_double(b, "distance", d->distance);
-    put_double(b, "difference", d->difference);
+    api_put_double(b, "cosine", d->cosine);
+    if (many) api_put_double(b, "least_cosine", d->least_cosine);
+    api_put_double(b, "distance", d->distance);
+    api_put_double(b, "difference", d->difference);
     api_put_key(b, "identical", false);
     api_buffer_json_bool(b, d->identical);
     api_buffer_put(b, "}", 1);
@@ -125,7 +119,7 @@ void api_comparison_write(const api_comparison *c, api_departure *list, api_buff
     api_buffer_puts(b, "],\"departs\":{");
     put_layer_number(b, "first", all.first, true);
     put_layer_number(b, "beyond_tolerance", all.beyond, false);
-    put_double(b, "tolerance", c->tolerance);
+    api_put_double(b, "tolerance", c->tolerance);
     api_buffer_puts(b, "},\"items\":[");
     for (size_t i = 0; i < c->count; i++) {
         api_departure d;

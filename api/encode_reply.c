@@ -62,12 +62,6 @@ static bool read_population(const api_request *r, size_t item, size_t layer, lam
                                  : lam_stats_read_item_population(r->stats, item, layer, site, out);
 }
 
-static void put_double(api_buffer *b, const char *key, double v)
-{
-    api_put_key(b, key, false);
-    api_buffer_json_double(b, v);
-}
-
 /* The values from `first` to before `end`, in an object of their own. */
 static void put_distances(api_buffer *b, const lam_population_stats *p, size_t first, size_t end)
 {
@@ -90,8 +84,8 @@ static void put_population(api_buffer *b, const lam_population_stats *p)
         put_distances(b, p, LAM_POPULATION_SECOND_MOMENT_DISTANCE, LAM_POPULATION_SATURATION);
         break;
     case LAM_POPULATION_OF_SQUASHED:
-        put_double(b, lam_population_value_name(LAM_POPULATION_SATURATION),
-                   p->values[LAM_POPULATION_SATURATION]);
+        api_put_double(b, lam_population_value_name(LAM_POPULATION_SATURATION),
+                       p->values[LAM_POPULATION_SATURATION]);
         break;
     }
 }
@@ -101,12 +95,12 @@ static void put_site(api_buffer *b, const lam_site_stats *s)
 {
     api_buffer_puts(b, "{\"tokens\":");
     api_buffer_json_u64(b, s->tokens);
-    put_double(b, "mean", s->mean);
-    put_double(b, "variance", s->variance);
-    put_double(b, "rms", s->rms);
-    put_double(b, "min", s->min);
-    put_double(b, "max", s->max);
-    put_double(b, "kurtosis", s->kurtosis);
+    api_put_double(b, "mean", s->mean);
+    api_put_double(b, "variance", s->variance);
+    api_put_double(b, "rms", s->rms);
+    api_put_double(b, "min", s->min);
+    api_put_double(b, "max", s->max);
+    api_put_double(b, "kurtosis", s->kurtosis);
     api_put_key(b, "nonfinite", false);
     api_buffer_json_u64(b, s->nonfinite);
     api_buffer_puts(b, ",\"channels\":[");
@@ -114,7 +108,7 @@ static void put_site(api_buffer *b, const lam_site_stats *s)
         if (i) api_buffer_put(b, ",", 1);
         api_buffer_puts(b, "{\"index\":");
         api_buffer_json_u64(b, s->channels[i].index);
-        put_double(b, "rms", s->channels[i].rms);
+        api_put_double(b, "rms", s->channels[i].rms);
         api_buffer_put(b, "}", 1);
     }
     api_buffer_put(b, "]", 1);
@@ -159,7 +153,7 @@ static void put_layer_values(api_buffer *b, const api_request *r, size_t item, s
     for (size_t i = 0; i < LAM_HEAD_VALUE_COUNT; i++)
         put_head_values(b, &s, (lam_head_value)i);
     for (size_t i = 0; i < LAM_LAYER_VALUE_COUNT; i++)
-        put_double(b, lam_layer_value_name((lam_layer_value)i), s.values[i]);
+        api_put_double(b, lam_layer_value_name((lam_layer_value)i), s.values[i]);
 }
 
 static void put_statistics(api_buffer *b, const api_request *r, size_t item)

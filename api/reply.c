@@ -8,6 +8,12 @@ void api_put_string(api_buffer *b, const char *s)
     api_buffer_json_string(b, s, strlen(s));
 }
 
+void api_put_double(api_buffer *b, const char *key, double v)
+{
+    api_put_key(b, key, false);
+    api_buffer_json_double(b, v);
+}
+
 static void put_optional(api_buffer *b, const char *key, uint64_t v)
 {
     api_put_key(b, key, false);

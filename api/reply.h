@@ -15,6 +15,9 @@ static inline void api_put_key(api_buffer *b, const char *key, bool first)
 
 void api_put_string(api_buffer *b, const char *s);
 
+/* A member behind another one; null for what is no number. */
+void api_put_double(api_buffer *b, const char *key, double v);
+
 /* The object inside "error". */
 void api_put_error(api_buffer *b, const api_error *e);
 

@@ -355,14 +355,13 @@ void srv_done_announce(srv_done *d)
     pthread_mutex_unlock(&d->mutex);
 }
 
-/* `was_announced` may be NULL. */
 static srv_job *take_all(srv_done *d, bool *was_announced)
 {
     pthread_mutex_lock(&d->mutex);
     srv_job *head = d->list.head;
     d->list = (srv_list){0};
-    if (was_announced) *was_announced = d->is_announced;
-    if (was_announced || head) d->is_announced = false;
+    *was_announced = d->is_announced;
+    d->is_announced = false;
     pthread_mutex_unlock(&d->mutex);
     return head;
 }
@@ -376,7 +375,7 @@ srv_job *srv_done_take(srv_done *d, uint64_t spin_ns)
     while (!job && srv_now_ns() < end_ns) {
         for (int i = 0; i < PAUSES; i++)
             pause_cpu();
-        job = take_all(d, NULL);
+        job = take_all(d, &was_announced);
     }
     return job;
 }

@@ -15,10 +15,10 @@ typedef struct srv_work_env {
     srv_queue *queue;
     srv_done *done;
     void (*wake)(void *arg); /* tells the loop that the done list has something; any thread */
-    size_t cpus;             /* that this process may use */
-    size_t workers;
-    uint64_t drift_sample, drift_window_ns;
     void *wake_arg;
+    size_t cpus; /* that this process may use */
+    size_t workers;
+    uint64_t drift_sample, drift_window_ns; /* drift.h */
 } srv_work_env;
 
 typedef struct srv_worker {

@@ -34,7 +34,7 @@ typedef struct arrays {
 static double now_ms(void)
 {
     struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* what other programs take is not counted */
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "server/cli/cli.h"
+#include "server/cli/sample.h"
 
 enum { MAX_ITEMS = 4096, MAX_ROUNDS = 1000, MIXED_SHORTEST = 8, MIXED_LONGEST = 512 };
 
@@ -65,22 +66,6 @@ typedef struct bench {
     double ratios[MAX_ROUNDS]; /* of each round's time to that of the one before without */
 } bench;
 
-static double now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-/* splitmix64 (Steele, Lea and Flood 2014). */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 /* ---- Shapes ---------------------------------------------------------------------------------- */
 
 static lam_status read_shape(const bench *b, const char *text, size_t bytes, shape *out,
@@ -119,7 +104,7 @@ static size_t item_tokens(const bench *b, const shape *s, uint64_t *random)
 {
     if (s->tokens > 0) return s->tokens;
     const size_t longest = lam_model_get_info(b->model)->positions;
-    size_t n = MIXED_SHORTEST + next_random(random) % (MIXED_LONGEST - MIXED_SHORTEST + 1);
+    size_t n = MIXED_SHORTEST + cli_random(random) % (MIXED_LONGEST - MIXED_SHORTEST + 1);
     return n < longest ? n : longest;
 }
 
@@ -129,8 +114,7 @@ static lam_status make_item(bench *b, lam_item *item, size_t tokens, uint64_t *r
     int32_t *ids = lam_arena_calloc(&b->arena, tokens, sizeof *ids);
     float *out = lam_arena_calloc(&b->arena, info->width, sizeof *out);
     if (!ids || !out) return lam_fail(err, LAM_E_NOMEM, "--shape", "no memory for the items");
-    for (size_t i = 0; i < tokens; i++)
-        ids[i] = (int32_t)(next_random(random) % info->vocab);
+    cli_random_ids(b->model, ids, tokens, random);
     *item = (lam_item){.ids = ids, .tokens = tokens, .opts = &b->encode, .out = out};
     return lam_item_check(b->model, item, NULL, err);
 }
@@ -234,29 +218,18 @@ static double run_round(bench *b)
 {
     const bool many = b->options.threads > 1;
     if (many) pthread_barrier_wait(&b->barrier);
-    double start = now_ms();
+    double start = cli_now_ms();
     encode_share(&b->shares[0]);
     if (many) pthread_barrier_wait(&b->barrier);
-    return now_ms() - start;
-}
-
-static int compare_ms(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(const double *sorted, size_t n)
-{
-    return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
+    return cli_now_ms() - start;
 }
 
 static void run_rounds(bench *b)
 {
-    double start = now_ms();
+    double start = cli_now_ms();
     const size_t n = b->options.rounds;
     b->with_statistics = wants_statistics(b);
-    for (size_t i = 0; i < WARM_ROUNDS || now_ms() - start < WARM_MS; i++)
+    for (size_t i = 0; i < WARM_ROUNDS || cli_now_ms() - start < WARM_MS; i++)
         (void)run_round(b);
     for (size_t i = 0; i < n; i++) {
         double plain_ms = 1.0;
@@ -268,9 +241,9 @@ static void run_rounds(bench *b)
         b->ms[i] = run_round(b);
         b->ratios[i] = b->ms[i] / plain_ms;
     }
-    qsort(b->ratios, n, sizeof *b->ratios, compare_ms);
+    cli_sort(b->ratios, n);
     memcpy(b->sorted, b->ms, n * sizeof *b->ms);
-    qsort(b->sorted, n, sizeof *b->sorted, compare_ms);
+    cli_sort(b->sorted, n);
 }
 
 /* ---- Results --------------------------------------------------------------------------------- */
@@ -278,7 +251,7 @@ static void run_rounds(bench *b)
 static void print_json(const bench *b, const shape *s, size_t rows, bool first)
 {
     const size_t n = b->options.rounds;
-    const double middle = median(b->sorted, n);
+    const double middle = cli_median(b->sorted, n);
     (void)printf("%s\n{\"shape\":\"%.*s\",\"threads\":%" PRIu64
                  ",\"precision\":\"%s\",\"isa\":\"%s\",\"rounds\":%zu,"
                  "\"ms\":{\"median\":%.6g,\"min\":%.6g,\"max\":%.6g,\"all\":[",
@@ -290,14 +263,14 @@ static void print_json(const bench *b, const shape *s, size_t rows, bool first)
     (void)printf("]}");
     if (wants_statistics(b))
         (void)printf(",\"statistics\":\"%s\",\"statistics_cost\":%.4g", b->options.statistics,
-                     median(b->ratios, n) - 1.0);
+                     cli_median(b->ratios, n) - 1.0);
     (void)printf(",\"tokens_per_second\":%.6g}", (double)rows / middle * 1e3);
 }
 
 static void print_row(const bench *b, const shape *s, size_t rows, bool first)
 {
     const size_t n = b->options.rounds;
-    const double middle = median(b->sorted, n);
+    const double middle = cli_median(b->sorted, n);
     if (first)
         (void)printf("%-10s %7s %9s %6s %6s %10s %10s %10s %10s%s\n", "shape", "threads",
                      "precision", "isa", "rounds", "median ms", "min ms", "max ms", "tokens/s",
@@ -306,7 +279,7 @@ static void print_row(const bench *b, const shape *s, size_t rows, bool first)
                  (int)s->text_bytes, s->text, b->options.threads, b->common.precision,
                  lam_isa_name(lam_model_get_info(b->model)->isa), n, middle, b->sorted[0],
                  b->sorted[n - 1], (double)rows / middle * 1e3);
-    if (wants_statistics(b)) (void)printf(" %9.1f%%", 100.0 * (median(b->ratios, n) - 1.0));
+    if (wants_statistics(b)) (void)printf(" %9.1f%%", 100.0 * (cli_median(b->ratios, n) - 1.0));
     (void)puts("");
 }
 

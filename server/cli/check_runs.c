@@ -5,20 +5,13 @@
 #include <string.h>
 
 #include "server/cli/check.h"
+#include "server/cli/sample.h"
 
 static const size_t lengths[] = {1, 2, 5, 16, 33, 64};
 
 /* Masked tokens that an item gets. */
 static const size_t paddings[] = {1, 7, 40};
 enum { PADDINGS = sizeof paddings / sizeof *paddings };
-
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 lam_item check_item(const check_run *r, size_t i, float *out)
 {
@@ -50,8 +43,7 @@ static lam_status make_items(check_run *r, lam_err *err)
         const size_t tokens = lengths[i] < info->positions ? lengths[i] : info->positions;
         int32_t *ids = lam_arena_calloc(&r->arena, tokens, sizeof *ids);
         if (!ids) return lam_fail(err, LAM_E_NOMEM, "check", "no memory for the items");
-        for (size_t t = 0; t < tokens; t++)
-            ids[t] = (int32_t)(next_random(&random) % info->vocab);
+        cli_random_ids(r->model, ids, tokens, &random);
         r->ids[r->count] = ids;
         r->tokens[r->count] = tokens;
         lam_item item = check_item(r, r->count, NULL);

@@ -8,7 +8,7 @@
 
 #define COMPILE_MAP(X)                                                                             \
     X(TEXT, report, NULL, 1, 4095, "FILE", "write the certificate, as JSON; - is standard output") \
-    X(TEXT, texts, NULL, 1, 4095, "FILE", "lines of text to probe with, beside random ids")        \
+    X(TEXT, texts, NULL, 1, 4095, "FILE", "texts or lists of ids to probe with, beside random")    \
     X(NUMBER, seed, 1, 0, 4294967295, "N", "of the random ids")                                    \
     X(NUMBER, rounds, 15, 1, CLI_PROBE_ROUNDS, "N", "timed rounds of each, in turns")              \
     X(TEXT, output, NULL, 1, 4095, "FILE", "not possible yet: a compiled file has no format")

@@ -38,7 +38,7 @@ void cli_probe_close(cli_probe *p);
 /* Sequences of random ids, of all lengths up to what a text of some sentences has. */
 lam_status cli_probe_random(cli_probe *p, uint64_t seed, cli_difference *out, lam_err *err);
 
-/* Lines of a file, as texts; cut where the model ends. */
+/* Lines of a file: texts, or lists of ids (inputs.h). */
 lam_status cli_probe_texts(cli_probe *p, const char *path, cli_difference *out, lam_err *err);
 
 lam_status cli_probe_time(cli_probe *p, uint64_t seed, size_t rounds, cli_times *out, lam_err *err);

@@ -16,8 +16,9 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from reference import Model, read_safetensors  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+import report  # noqa: E402
+from norm_reference import Model, read_safetensors  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = os.environ.get("LAMINA_BIN", str(ROOT / "build" / "lamina"))
@@ -47,17 +48,9 @@ CASES = [  # model, order, texts of a batch
     ("layer-pre", "site", 9),
 ]
 
-passed = failed = 0
+REPORT = report.Report("calibrate")
+check = REPORT.check
 worst = 0.0
-
-
-def check(ok, what, shown=""):
-    global passed, failed
-    if ok:
-        passed += 1
-        return
-    failed += 1
-    print(f"FAIL {what}" + (f": {shown!r}"[:800] if shown != "" else ""), flush=True)
 
 
 def command(model, texts, out, *args):
@@ -375,9 +368,8 @@ def main():
         with tempfile.TemporaryDirectory() as path:
             test(pathlib.Path(path))
     print(f"largest error against float64: {worst:.2e} (limit {TOLERANCE:.0e})")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    REPORT.finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

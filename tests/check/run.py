@@ -8,8 +8,12 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "lib"))
+import report  # noqa: E402
+
 BIN = os.environ.get("LAMINA_BIN", str(ROOT / "build" / "lamina"))
 NORMS = ROOT / "tests/data/norms"
 REAL = os.environ.get("LAMINA_MODEL", str(ROOT / "models/all-MiniLM-L6-v2"))
@@ -22,16 +26,8 @@ VERDICT = {"token": "independent", "none": "independent", "running": "independen
            "batch": "batch"}
 WORSE = ["independent", "length", "batch"]
 
-passed = failed = 0
-
-
-def check(ok, what, shown=""):
-    global passed, failed
-    if ok:
-        passed += 1
-        return
-    failed += 1
-    print(f"FAIL {what}" + (f": {shown!r}"[:600] if shown != "" else ""), flush=True)
+REPORT = report.Report("check")
+check = REPORT.check
 
 
 def source_of(norm, asked):
@@ -151,9 +147,8 @@ def test_real():
 def main():
     for test in (test_models, test_override, test_text, test_real):
         test()
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    REPORT.finish()
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

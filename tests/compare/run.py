@@ -12,22 +12,15 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
 import lamina  # noqa: E402
+import report  # noqa: E402
 import small_bert  # noqa: E402
 
 BIN = os.environ.get("LAMINA_BIN", str(ROOT / "build" / "lamina"))
 NORMS = ROOT / "tests/data/norms"
 ITEMS = [[5, 17, 3, 88, 41], [9, 60], [1, 2, 3, 4, 5, 6, 7, 8], [90]]
 
-passed = failed = 0
-
-
-def check(ok, what, shown=""):
-    global passed, failed
-    if ok:
-        passed += 1
-        return
-    failed += 1
-    print(f"FAIL {what}" + (f": {shown!r}"[:600] if shown != "" else ""), flush=True)
+REPORT = report.Report("compare")
+check = REPORT.check
 
 
 def near(got, want, tolerance, what):
@@ -207,9 +200,8 @@ def test_http():
 def main():
     for test in (test_statistics, test_fields, test_refusals, test_text, test_http):
         test()
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    REPORT.finish()
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -14,11 +14,11 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path[:0] = [str(HERE.parent / "lib"), str(HERE.parent / "calibrate")]
+sys.path.insert(0, str(HERE.parent / "lib"))
 
 import lamina  # noqa: E402
 import report  # noqa: E402
-from reference import Model, read_safetensors  # noqa: E402
+from norm_reference import Model, read_safetensors  # noqa: E402
 
 NORMS = ROOT / "tests/data/norms"
 

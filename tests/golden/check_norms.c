@@ -238,22 +238,30 @@ static void check_items(run *r, const norm_request *q, const lam_stats *stats)
     }
 }
 
+/* All items of the request share them; NULL: they could not be made. */
+static lam_stats *ask_statistics(const run *r, norm_request *q, lam_stats_level level,
+                                 lam_arena *arena)
+{
+    lam_stats_opts o = {.level = level, .per_item = q->count};
+    lam_stats *stats = NULL;
+    for (size_t i = 0; i < q->count; i++)
+        o.max_rows += q->items[i].rows;
+    if (lam_stats_new(&stats, arena, r->model, &o, NULL) != LAM_OK) return NULL;
+    for (size_t i = 0; i < q->count; i++)
+        q->items[i].stats = stats;
+    return stats;
+}
+
 static void check_statistics(run *r, norm_request *q)
 {
     const json_t *want = json_object_get(q->expect, "statistics");
-    lam_stats_opts o = {.level = LAM_STATS_FULL, .per_item = q->count};
     lam_arena arena;
-    lam_stats *stats = NULL;
     json_t *layer;
     size_t i;
     if (!want) return;
-    for (i = 0; i < q->count; i++)
-        o.max_rows += q->items[i].rows;
     lam_arena_init(&arena, 16 << 20);
-    bool ok = lam_stats_new(&stats, &arena, r->model, &o, NULL) == LAM_OK;
-    for (i = 0; ok && i < q->count; i++)
-        q->items[i].stats = stats;
-    ok = ok && request_run(q, r->ctx);
+    const lam_stats *stats = ask_statistics(r, q, LAM_STATS_FULL, &arena);
+    const bool ok = stats && request_run(q, r->ctx);
     if (check(&r->tally, ok, "%s/%s: no statistics", r->c.name, q->name)) {
         check_statistics_of(r, q, stats, LAM_LAYER_NONE, json_object_get(want, "sites"));
         json_array_foreach(json_object_get(want, "layers"), i, layer)
@@ -297,8 +305,8 @@ static void check_alone(run *r, norm_request *q)
     free(together);
 }
 
-/* Another request in the same call, before and behind, on each source that the model has: the bits
- * stay. */
+/* Another request in the same call, before and behind, on each source that the model has and with
+ * statistics of another level: the bits stay. */
 static void check_neighbours(run *r, norm_request *q, const json_t *json)
 {
     const size_t floats = q->out_rows * q->width;
@@ -312,6 +320,11 @@ static void check_neighbours(run *r, norm_request *q, const json_t *json)
         open = open && lam_encode_opts_check(r->model, &other.opts, NULL) == LAM_OK;
         for (int order = 0; open && order < 2; order++) {
             const size_t mine = order ? 0 : other.count, theirs = order ? q->count : 0;
+            lam_arena arena;
+            lam_arena_init(&arena, 16 << 20);
+            ok &= ask_statistics(r, q, order ? LAM_STATS_FULL : LAM_STATS_SUMMARY, &arena) != NULL;
+            ok &= ask_statistics(r, &other, order ? LAM_STATS_SUMMARY : LAM_STATS_FULL, &arena) !=
+                  NULL;
             lam_item *items = must(calloc(q->count + other.count, sizeof *items));
             memcpy(items + theirs, other.items, other.count * sizeof *items);
             memcpy(items + mine, q->items, q->count * sizeof *items);
@@ -319,9 +332,12 @@ static void check_neighbours(run *r, norm_request *q, const json_t *json)
             ok &= lam_encode(r->ctx, items, q->count + other.count, NULL) == LAM_OK;
             ok &= memcmp(apart, q->out, floats * sizeof *apart) == 0;
             free(items);
+            lam_arena_fini(&arena);
         }
         request_close(&other);
     }
+    for (size_t i = 0; i < q->count; i++)
+        q->items[i].stats = NULL;
     check(&r->tally, ok, "%s/%s %s: another request changes bits", r->c.name, q->name,
           lam_isa_name(r->isa));
     free(apart);

@@ -189,6 +189,5 @@ void bench_kernels(const lam_kernels *k, const char *isa)
     time_row_op(&b, "moments", OP_MOMENTS, LAM_ACTIVATION_IDENTITY, 1536);
 #define TIME_ACTIVATION(name, text) time_row_op(&b, text, OP_ACTIVATE, LAM_ACTIVATION_##name, 1536);
     LAM_ACTIVATION_MAP(TIME_ACTIVATION)
-    bench_norms(k);
     free(b.weights), free(b.x), free(b.y), free(b.bias), free(b.scratch);
 }

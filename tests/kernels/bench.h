@@ -10,6 +10,4 @@ void bench_kernels(const lam_kernels *k, const char *isa);
 double peak_work_avx2(size_t repeats);
 double peak_work_avx512(size_t repeats);
 
-void bench_norms(const lam_kernels *k);
-
 #endif

@@ -18,6 +18,7 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
+import report  # noqa: E402
 import small_bert  # noqa: E402
 
 BIN = os.environ.get("LAMINA_BIN", str(ROOT / "build" / "lamina"))
@@ -26,16 +27,8 @@ SIZES = [1, 3, 8, 22]
 COLUMNS = ["statistics", "batch_size", "batches", "items", "tokens", "error_mean", "error_max", "cosine_mean",
            "cosine_min", "mean_tid", "variance_tid", "second_moment_tid"]
 
-passed = failed = 0
-
-
-def check(ok, what, shown=""):
-    global passed, failed
-    if ok:
-        passed += 1
-        return
-    failed += 1
-    print(f"FAIL {what}" + (f": {shown!r}"[:600] if shown != "" else ""), flush=True)
+REPORT = report.Report("sweep")
+check = REPORT.check
 
 
 def near(got, want, tolerance, what):
@@ -179,9 +172,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for test in (test_numbers, test_kinds, test_workers, test_files, test_refusals):
             test(folder)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    REPORT.finish()
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()
