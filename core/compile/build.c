@@ -139,6 +139,21 @@ static lam_buf norm(builder *b, size_t layer, lam_module module, lam_buf in)
     return out;
 }
 
+/* An earlier op with the same weights, where layers share them; or NULL. */
+static const lam_op *same_weights(const builder *b, size_t layer, const lam_module *parts)
+{
+    const lam_program *p = b->p;
+    if (layer == LAM_LAYER_NONE || b->h->weight_sets == b->h->layers) return NULL;
+    for (size_t i = 0; i < p->op_count; i++) {
+        const lam_op *op = &p->ops[i];
+        if (op->kind == LAM_OP_LINEAR && op->layer != LAM_LAYER_NONE &&
+            op->u.linear.parts[0] == parts[0] &&
+            lam_hparams_weight_set(b->h, op->layer) == lam_hparams_weight_set(b->h, layer))
+            return op;
+    }
+    return NULL;
+}
+
 /* Matrices that read the same input, side by side. */
 static lam_buf linear(builder *b, size_t layer, lam_site site, const lam_module *parts,
                       size_t part_count, size_t part_width, size_t inputs, lam_buf in)
@@ -151,8 +166,10 @@ static lam_buf linear(builder *b, size_t layer, lam_site site, const lam_module 
     op.u.linear.part_count = part_count;
     op.u.linear.part_width = part_width;
     op.u.linear.inputs = inputs;
-    op.u.linear.weight = place(b, lam_row_stride(outputs), inputs);
-    op.u.linear.bias = place(b, 1, lam_row_stride(outputs));
+    const lam_op *same = same_weights(b, layer, parts);
+    op.u.linear.shared = same != NULL;
+    op.u.linear.weight = same ? same->u.linear.weight : place(b, lam_row_stride(outputs), inputs);
+    op.u.linear.bias = same ? same->u.linear.bias : place(b, 1, lam_row_stride(outputs));
     op.u.linear.activation = LAM_ACTIVATION_IDENTITY;
     op.u.linear.residual = LAM_BUF_NONE;
     emit(b, op);
@@ -204,19 +221,23 @@ static void state(builder *b, size_t index, lam_buf in)
 static lam_buf embedding(builder *b)
 {
     const lam_hparams *h = b->h;
-    const size_t stride = lam_row_stride(h->width);
-    const lam_buf sum = new_buf(b, h->width);
+    static const lam_module projection[] = {LAM_MODULE_EMBEDDING_PROJECTION};
+    const size_t width = h->embedding_width, stride = lam_row_stride(width);
+    const lam_buf sum = new_buf(b, width);
     lam_op op = {.kind = LAM_OP_EMBED,
                  .layer = LAM_LAYER_NONE,
                  .site = LAM_SITE_COUNT,
                  .in = LAM_BUF_NONE,
                  .out = sum};
     op.u.embed.word = place(b, h->vocab, stride);
-    op.u.embed.position = place(b, h->position_rows, stride);
+    op.u.embed.has_positions = h->position_rows > 0;
+    if (h->position_rows > 0) op.u.embed.position = place(b, h->position_rows, stride);
     op.u.embed.has_types = h->types > 0;
     if (h->types > 0) op.u.embed.type = place(b, h->types, stride);
     emit(b, op);
-    return norm(b, LAM_LAYER_NONE, LAM_MODULE_EMBEDDING_NORM, sum);
+    const lam_buf x = norm(b, LAM_LAYER_NONE, LAM_MODULE_EMBEDDING_NORM, sum);
+    if (!h->embedding_projected) return x;
+    return linear(b, LAM_LAYER_NONE, LAM_SITE_COUNT, projection, 1, h->width, width, x);
 }
 
 /* The rows of the attention matrix, which the op itself does not keep. */

@@ -34,7 +34,7 @@ static lam_status copy_prompts(lam_model *m, const lam_parts *parts, lam_err *er
 
 static void fill_info(lam_model *m, const lam_parts *parts)
 {
-    const lam_hparams *h = &parts->hparams;
+    const lam_hparams *h = &m->hparams;
     lam_model_info *info = &m->info;
     const size_t longest = parts->head.max_input_length;
     info->family = h->family;
@@ -45,7 +45,7 @@ static void fill_info(lam_model *m, const lam_parts *parts)
     info->ffn_width = h->ffn_width;
     info->vocab = h->vocab;
     info->types = h->types;
-    info->positions = h->position_rows;
+    info->positions = h->positions;
     info->max_input_length = longest == 0 || longest > info->positions ? info->positions : longest;
     info->pool = parts->head.pool;
     info->normalize = parts->head.normalize;
@@ -60,6 +60,7 @@ static lam_status compile(lam_model *m, const lam_parts *parts, const lam_open_o
 {
     lam_program *p = &m->program;
     m->hparams = parts->hparams;
+    lam_hparams_complete(&m->hparams);
     lam__kernels_init(&m->kernels, opts->isa);
     LAM_TRY(lam__build(p, &m->hparams, parts->weights, &m->arena, err));
     LAM_TRY(lam__number_taps(p, m->hparams.layers, &m->arena, err));

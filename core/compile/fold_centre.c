@@ -56,7 +56,10 @@ static void centre(lam__folder *f, size_t at)
         if (on_stream(op->u.norm.module)) op->u.norm.spec.kind = LAM_NORM_RMS;
         break;
     case LAM_OP_EMBED:
-        f->edits[at].centre = true;
+        f->edits[at].centre = !f->h->embedding_projected;
+        break;
+    case LAM_OP_LINEAR: /* what leads from the embedding to the stream; the others are ADD's */
+        if (op->layer == LAM_LAYER_NONE) f->edits[at].centre = true;
         break;
     case LAM_OP_ADD:
         f->edits[lam__writer_of(f->list, op->in)].centre = true;
@@ -64,7 +67,6 @@ static void centre(lam__folder *f, size_t at)
     case LAM_OP_STATE: /* the residual of a layer in between has its mean */
         if (op->u.state_index < f->h->layers) lam__op_retire(op);
         break;
-    case LAM_OP_LINEAR:
     case LAM_OP_ATTENTION:
     case LAM_OP_ACTIVATE:
     case LAM_OP_TAP:

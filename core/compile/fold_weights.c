@@ -139,9 +139,11 @@ static void fold_embed(writer *w, lam_op *op, const lam__fold_edit *e, bool fill
 {
     const lam_hparams *h = w->f->h;
     if (!e->centre) return;
-    centre_table(w, &op->u.embed.word, h->vocab, h->width, fill);
-    centre_table(w, &op->u.embed.position, h->position_rows, h->width, fill);
-    if (op->u.embed.has_types) centre_table(w, &op->u.embed.type, h->types, h->width, fill);
+    const size_t width = h->embedding_width;
+    centre_table(w, &op->u.embed.word, h->vocab, width, fill);
+    if (op->u.embed.has_positions)
+        centre_table(w, &op->u.embed.position, h->position_rows, width, fill);
+    if (op->u.embed.has_types) centre_table(w, &op->u.embed.type, h->types, width, fill);
 }
 
 /* ---- Norms ---- */

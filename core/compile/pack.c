@@ -8,6 +8,7 @@
 typedef struct packer {
     lam_program *p;
     lam_weights *weights;
+    const lam_hparams *h;
     float *matrix; /* one stored matrix before it is packed; room for the largest */
     lam_err *err;
 } packer;
@@ -21,7 +22,8 @@ static lam_status read(packer *k, lam_module module, size_t layer, const char *n
                        size_t rows, size_t columns, float *dst)
 {
     const lam_param param = {module, layer, name, rank, {rows, columns}};
-    k->p->parameters += rank == 2 ? rows * columns : rows;
+    if (lam_hparams_owns_weights(k->h, layer))
+        k->p->parameters += rank == 2 ? rows * columns : rows;
     return k->weights->read(k->weights, &param, dst, k->err);
 }
 
@@ -42,11 +44,13 @@ static lam_status pack_table(packer *k, lam_module module, size_t rows, size_t w
 
 static lam_status pack_embed(packer *k, const lam_hparams *h, const lam_op *op)
 {
-    LAM_TRY(pack_table(k, LAM_MODULE_WORD_EMBEDDING, h->vocab, h->width, op->u.embed.word));
-    LAM_TRY(pack_table(k, LAM_MODULE_POSITION_EMBEDDING, h->position_rows, h->width,
-                       op->u.embed.position));
+    const size_t width = h->embedding_width;
+    LAM_TRY(pack_table(k, LAM_MODULE_WORD_EMBEDDING, h->vocab, width, op->u.embed.word));
+    if (op->u.embed.has_positions)
+        LAM_TRY(pack_table(k, LAM_MODULE_POSITION_EMBEDDING, h->position_rows, width,
+                           op->u.embed.position));
     if (!op->u.embed.has_types) return LAM_OK;
-    return pack_table(k, LAM_MODULE_TYPE_EMBEDDING, h->types, h->width, op->u.embed.type);
+    return pack_table(k, LAM_MODULE_TYPE_EMBEDDING, h->types, width, op->u.embed.type);
 }
 
 /* One tensor of a norm: a vector over its channels, or one number. */
@@ -131,7 +135,7 @@ static lam_status pack_norm(packer *k, const lam_op *op)
 static lam_status pack_linear(packer *k, const lam_op *op)
 {
     const size_t width = op->u.linear.part_width, inputs = op->u.linear.inputs;
-    for (size_t i = 0; i < op->u.linear.part_count; i++) {
+    for (size_t i = 0; i < op->u.linear.part_count && !op->u.linear.shared; i++) {
         const lam_module part = op->u.linear.parts[i];
         LAM_TRY(read(k, part, op->layer, "weight", 2, width, inputs, k->matrix));
         lam__pack_weight(k->matrix, width, inputs, i * width, at(k, op->u.linear.weight));
@@ -170,7 +174,7 @@ lam_status lam__pack(lam_program *p, const lam_hparams *h, lam_weights *w, lam_e
     if (!lam_mul_size(p->block_floats, sizeof(float), &bytes) || !lam_block_map(&p->block, bytes))
         return lam_fail(err, LAM_E_NOMEM, "weights", "%zu float32 values do not fit in memory",
                         p->block_floats);
-    packer k = {.p = p, .weights = w, .err = err};
+    packer k = {.p = p, .weights = w, .h = h, .err = err};
     k.matrix = malloc(largest_matrix(p) * sizeof *k.matrix);
     if (!k.matrix) return lam_fail(err, LAM_E_NOMEM, "weights", "no memory to read a matrix");
     const lam_status status = pack_ops(&k, h);

@@ -5,9 +5,6 @@
 #include "core/import/import.h"
 #include "core/import/tensors.h"
 
-/* The module path of a norm, "encoder.layer.%.output.LayerNorm". */
-const char *lam__norm_path(const lam_family *family, lam_module module);
-
 /* Fills m->profile from lamina_profile.safetensors of the directory, if it is there. A profile that
  * lacks a tensor or has another width is refused. */
 lam_status lam__read_profile(lam_model *m, const lam_dir *d, const lam_family *family,

@@ -1,6 +1,7 @@
 /* What each family calls its tensors and its configuration keys. Internal to core/import.
  *
- * Adding a family: a list of tensor rows, a reader of its config.json and one row in families.c. */
+ * Adding a family: tensor rows, norm paths, a reader of its config.json and one row in a
+ * family_*.c; docs/CONTRIBUTING.md shows it. */
 #ifndef LAM_IMPORT_FAMILIES_H
 #define LAM_IMPORT_FAMILIES_H
 
@@ -16,6 +17,7 @@ typedef enum lam_dim {
     LAM_DIM_VOCAB,
     LAM_DIM_POSITIONS,
     LAM_DIM_TYPES,
+    LAM_DIM_EMBEDDING,
 } lam_dim;
 
 size_t lam_dim_size(const lam_hparams *h, lam_dim dim);
@@ -27,6 +29,19 @@ typedef struct lam_tensor_row {
     const char *old_param; /* what old files call the parameter ("gamma"), or NULL */
     lam_dim rows, columns;
 } lam_tensor_row;
+
+#define LAM_LINEAR(module, name, rows, columns)                                     \
+    {LAM_MODULE_##module, "weight", name, NULL, LAM_DIM_##rows, LAM_DIM_##columns}, \
+    {                                                                               \
+        LAM_MODULE_##module, "bias", name, NULL, LAM_DIM_##rows, LAM_DIM_NONE       \
+    }
+#define LAM_TABLE(module, name, rows)                                                \
+    {                                                                                \
+        LAM_MODULE_##module, "weight", name, NULL, LAM_DIM_##rows, LAM_DIM_EMBEDDING \
+    }
+
+/* Whether such a model has the tensor at all. */
+bool lam_tensor_row_exists(const lam_tensor_row *row, const lam_hparams *h);
 
 /* Where a norm's tensors are; which they are depends on its kind (core/norm/kinds.c). */
 typedef struct lam_norm_path {
@@ -41,15 +56,26 @@ typedef struct lam_family {
     const lam_norm_path *norms;
     size_t norm_count;
     const char *prefix; /* all names of a file have it or none, "bert." */
-    /* Beginnings of names, without the prefix, of tensors that files hold and an encoder does not
-     * need. */
-    const char *const *ignored; /* [ignored_count] */
-    size_t ignored_count;
     lam_status (*read_config)(lam_hparams *h, const lam_json *config, lam_err *err);
 } lam_family;
 
+typedef struct lam_family_group {
+    const lam_family *families;
+    size_t count;
+} lam_family_group;
+
+/* One a file family_*.c. */
+extern const lam_family_group lam__bert_families;
+
 /* NULL if there is none of that model_type. */
 const lam_family *lam_family_find(const char *model_type);
+
+/* Whether a tensor, by its name without the prefix, belongs to what stands behind an encoder: files
+ * hold it, and vectors do not need it. */
+bool lam_family_ignores(const char *name, size_t bytes);
+
+/* The module path of a norm, "encoder.layer.%.output.LayerNorm"; NULL if the family has no such. */
+const char *lam__norm_path(const lam_family *family, lam_module module);
 
 /* All model_types, "bert, ..." */
 void lam_family_list(char *out, size_t bytes);
@@ -62,6 +88,7 @@ enum { LAM_TENSOR_NAME_MAX = 160 };
 void lam_tensor_row_name(char out[LAM_TENSOR_NAME_MAX], const lam_tensor_row *row,
                          const char *prefix, size_t layer, bool old);
 
-lam_status lam_bert_config(lam_hparams *h, const lam_json *config, lam_err *err);
+/* The position rule of RoBERTa, whose table h->position_rows has been read. */
+lam_status lam__positions_after_pad(lam_hparams *h, const lam_json *config, lam_err *err);
 
 #endif

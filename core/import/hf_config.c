@@ -3,12 +3,25 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The key "lamina" may ask for norms whose tensors have no name in the family. */
+static lam_status check_norms(const lam_hparams *h, const lam_family *family,
+                              const lam_json *config, lam_err *err)
+{
+    for (int m = LAM_MODULE_EMBEDDING_NORM; m <= LAM_MODULE_FINAL_NORM; m++) {
+        const lam_norm_site site = lam_hparams_norm(h, (lam_module)m);
+        if (site.spec.kind == LAM_NORM_ABSENT || lam__norm_path(family, (lam_module)m)) continue;
+        return lam_json_fail(config, "lamina", err, "a %s encoder has no place for the norm %s",
+                             family->model_type, lam_site_name(site.site));
+    }
+    return LAM_OK;
+}
+
 lam_status lam_hf_config_take(lam_hparams *h, const lam_family **family, const lam_json *config,
                               lam_err *err)
 {
     const char *type = NULL;
     lam_quoted q;
-    char known[128];
+    char known[512];
     *h = (lam_hparams){0};
     LAM_TRY(lam_json_opt_string(config, "model_type", &type, err));
     if (type == NULL)
@@ -22,15 +35,24 @@ lam_status lam_hf_config_take(lam_hparams *h, const lam_family **family, const l
     }
     h->family = (*family)->model_type;
     LAM_TRY((*family)->read_config(h, config, err));
-    return lam_lamina_config(h, config, err);
+    lam_hparams_complete(h);
+    LAM_TRY(lam_lamina_config(h, config, err));
+    return check_norms(h, *family, config, err);
 }
 
 /* What a model without the key "lamina" would say there, from what its family's reader found. */
 static json_t *spelled_out(const lam_hparams *h)
 {
-    const lam_norm_spec *spec = &h->embedding_norm;
-    return json_pack("{s:s, s:{s:s, s:f}}", "placement", lam_placement_name(h->placement), "norm",
-                     "kind", lam_norm_kind_name(spec->kind), "eps", spec->eps);
+    const lam_norm_spec *spec = &h->attention_norm;
+    json_t *norm =
+        json_pack("{s:s, s:f}", "kind", lam_norm_kind_name(spec->kind), "eps", spec->eps);
+    json_t *lamina =
+        json_pack("{s:s, s:O}", "placement", lam_placement_name(h->placement), "norm", norm);
+    /* Pre-norm models must say it. */
+    if (lamina && h->placement == LAM_PLACEMENT_PRE)
+        (void)json_object_set(lamina, "embedding_norm", norm);
+    json_decref(norm);
+    return lamina;
 }
 
 /* One key. A norm that names no kind changes fields of the one that the site has. */

@@ -27,10 +27,11 @@ static bool is_per_layer(const lam_norm_path *norm)
     return strchr(norm->path, '%') != NULL;
 }
 
-static lam_tensor *slots_of(const lam_tensors *t, size_t norm, size_t layer)
+/* `set` of weights. */
+static lam_tensor *slots_of(const lam_tensors *t, size_t norm, size_t set)
 {
-    const size_t at = is_per_layer(&t->family->norms[norm]) ? layer : 0;
-    return &t->norms[(norm * t->layers + at) * LAM_NORM_TENSOR_COUNT];
+    const size_t at = is_per_layer(&t->family->norms[norm]) ? set : 0;
+    return &t->norms[(norm * t->sets + at) * LAM_NORM_TENSOR_COUNT];
 }
 
 static lam_status refuse(const norm_binder *b, const char *file, const char *name, size_t bytes,
@@ -249,6 +250,7 @@ static lam_status bind_at(lam_tensors *t, const lam_hparams *h, size_t norm, siz
     path_of(b.path, path, prefix, layer);
     path_of(other, path, prefixed ? "" : t->family->prefix, layer);
     LAM_TRY(bind_norm(&b));
+    if (t->family->prefix[0] == '\0') return LAM_OK;
     return each_under(&b, other, refuse_prefix);
 }
 
@@ -270,8 +272,8 @@ lam_status lam__bind_norms(lam_tensors *t, const lam_hparams *h, const char *pre
             LAM_TRY(bind_at(t, h, n, 0, prefix, err));
             continue;
         }
-        for (size_t layer = 0; first && layer < h->layers; layer++)
-            LAM_TRY(bind_layer(t, h, layer, prefix, err));
+        for (size_t set = 0; first && set < t->sets; set++)
+            LAM_TRY(bind_layer(t, h, set, prefix, err));
         first = false;
     }
     return LAM_OK;
@@ -287,16 +289,9 @@ lam_tensor *lam__norm_slot(const lam_tensors *t, lam_module module, size_t layer
             return NULL;
         for (int i = 0; i < LAM_NORM_TENSOR_COUNT; i++)
             if (strcmp(lam_norm_tensor_name((lam_norm_tensor)i), name) == 0)
-                return &slots_of(t, n, layer)[i];
+                return &slots_of(t, n, lam__tensors_set(t, layer))[i];
     }
     return NULL;
-}
-
-const char *lam__norm_path(const lam_family *family, lam_module module)
-{
-    for (size_t n = 0; n < family->norm_count; n++)
-        if (family->norms[n].module == module) return family->norms[n].path;
-    return "";
 }
 
 lam_status lam__norm_tensor_path(const lam_tensors *t, const lam_hparams *h, lam_module module,
@@ -305,7 +300,7 @@ lam_status lam__norm_tensor_path(const lam_tensors *t, const lam_hparams *h, lam
 {
     norm_binder b = {.t = (lam_tensors *)t, .site = lam_hparams_norm(h, module), .err = err};
     const lam_norm_path path = {.module = module, .path = lam__norm_path(t->family, module)};
-    path_of(b.path, &path, t->prefix, layer);
+    path_of(b.path, &path, t->prefix, lam__tensors_set(t, layer));
     LAM_TRY(choose_nested(&b));
     const lam_norm_stored *s = lam_norm_get_info(b.site.spec.kind)->stored;
     out[0] = '\0';

@@ -375,7 +375,7 @@ lam_status lam_sentence_read(lam_sentence *s, const lam_dir *d, const lam_dir *e
 {
     LAM_TRY(read_prompts(s, d, err));
     LAM_TRY(read_pooling(s, d, h, err));
-    return read_lengths(s, encoder, h->position_rows, w, err);
+    return read_lengths(s, encoder, h->positions, w, err);
 }
 
 void lam_sentence_free(lam_sentence *s)

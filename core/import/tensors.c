@@ -14,10 +14,16 @@ typedef struct binder {
     lam_err *err;
 } binder;
 
+/* `layer`: a set of weights. */
 static size_t slot_of(const lam_tensors *t, size_t row, size_t layer)
 {
     const size_t l = lam_tensor_row_is_per_layer(&t->family->rows[row]) ? layer : 0;
-    return row * t->layers + l;
+    return row * t->sets + l;
+}
+
+size_t lam__tensors_set(const lam_tensors *t, size_t layer)
+{
+    return layer == LAM_LAYER_NONE ? 0 : layer * t->sets / t->layers;
 }
 
 /* Looks under every name that the tensor may have: with and without prefix, new and old. */
@@ -32,6 +38,7 @@ static lam_status find_one(binder *b, size_t row, size_t layer, lam_tensor *out)
         char name[LAM_TENSOR_NAME_MAX];
         lam_tensor tensor;
         if (old && family->rows[row].old_param == NULL) break;
+        if (i & 1 && prefix[0] == '\0') continue;
         lam_tensor_row_name(name, &family->rows[row], prefix, layer, old);
         LAM_TRY(lam_bundle_find(b->t->bundle, name, &tensor, b->err));
         if (tensor.entry == NULL) continue;
@@ -112,11 +119,7 @@ static bool is_ignored(const lam_family *family, const lam_st_entry *e)
         name += prefix;
         n -= prefix;
     }
-    for (size_t i = 0; i < family->ignored_count; i++) {
-        const size_t k = strlen(family->ignored[i]);
-        if (n >= k && memcmp(name, family->ignored[i], k) == 0) return true;
-    }
-    return false;
+    return lam_family_ignores(name, n);
 }
 
 static void tell_of_unused(const lam_tensors *t, const lam_warner *w)
@@ -154,7 +157,7 @@ static lam_tensor *slot_for(const lam_tensors *t, lam_module module, size_t laye
         if (r->module != module || strcmp(r->param, name) != 0) continue;
         const bool per_layer = lam_tensor_row_is_per_layer(r);
         if (per_layer ? layer >= t->layers : layer != LAM_LAYER_NONE) return NULL;
-        return &t->slots[slot_of(t, i, per_layer ? layer : 0)];
+        return &t->slots[slot_of(t, i, per_layer ? lam__tensors_set(t, layer) : 0)];
     }
     return NULL;
 }
@@ -190,9 +193,10 @@ lam_status lam_tensors_bind(lam_tensors *t, const lam_family *family, const lam_
     *t = (lam_tensors){.base = {.read = read_tensor, .has = has_tensor},
                        .family = family,
                        .bundle = bundle,
-                       .layers = h->layers};
-    if (!lam_mul_size(family->row_count, h->layers, &slots) ||
-        !lam_mul_size(family->norm_count * LAM_NORM_TENSOR_COUNT, h->layers, &norms))
+                       .layers = h->layers,
+                       .sets = h->weight_sets};
+    if (!lam_mul_size(family->row_count, t->sets, &slots) ||
+        !lam_mul_size(family->norm_count * LAM_NORM_TENSOR_COUNT, t->sets, &norms))
         return lam_fail(err, LAM_E_LIMIT, lam_bundle_name(bundle), "too many tensors");
     t->slots = calloc(slots, sizeof *t->slots);
     t->norms = calloc(norms, sizeof *t->norms);
@@ -203,8 +207,9 @@ lam_status lam_tensors_bind(lam_tensors *t, const lam_family *family, const lam_
     binder b = {.t = t, .err = err};
     lam_status status = LAM_OK;
     for (size_t row = 0; row < family->row_count && status == LAM_OK; row++) {
-        const size_t layers = lam_tensor_row_is_per_layer(&family->rows[row]) ? h->layers : 1;
-        for (size_t l = 0; l < layers && status == LAM_OK; l++)
+        const size_t sets = lam_tensor_row_is_per_layer(&family->rows[row]) ? t->sets : 1;
+        if (!lam_tensor_row_exists(&family->rows[row], h)) continue;
+        for (size_t l = 0; l < sets && status == LAM_OK; l++)
             status = bind_one(&b, h, row, l);
     }
     t->prefix = b.prefix ? b.prefix : "";

@@ -10,11 +10,14 @@ typedef struct lam_tensors {
     lam_weights base; /* for the compiler */
     const lam_family *family;
     const lam_bundle *bundle;
-    const char *prefix; /* of the file's names: the family's, or "" */
-    size_t layers;
-    lam_tensor *slots; /* [row_count, layers], owned; rows outside the layers use their first */
-    lam_tensor *norms; /* [norm_count, layers, LAM_NORM_TENSOR_COUNT], owned; the same */
+    const char *prefix;  /* of the file's names: the family's, or "" */
+    size_t layers, sets; /* layers may share sets of weights (hparams.h) */
+    lam_tensor *slots;   /* [row_count, sets], owned; rows outside the layers use their first */
+    lam_tensor *norms;   /* [norm_count, sets, LAM_NORM_TENSOR_COUNT], owned; the same */
 } lam_tensors;
+
+/* The set of weights of a layer; 0 outside the layers. */
+size_t lam__tensors_set(const lam_tensors *t, size_t layer);
 
 /* F32, F16, BF16 or F64; `what` is the tensor's name, quoted. */
 lam_status lam_tensor_check_dtype(const lam_tensor *t, const char *what, lam_err *err);

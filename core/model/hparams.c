@@ -10,6 +10,13 @@ const char *lam_placement_name(lam_placement v)
     return names[v];
 }
 
+void lam_hparams_complete(lam_hparams *h)
+{
+    if (h->embedding_width == 0) h->embedding_width = h->width;
+    if (h->weight_sets == 0) h->weight_sets = h->layers;
+    if (h->positions == 0) h->positions = h->position_rows;
+}
+
 static lam_norm_site site_of(lam_norm_spec spec, bool there, size_t width, lam_site site)
 {
     if (!there) spec = (lam_norm_spec){.kind = LAM_NORM_ABSENT};
@@ -29,7 +36,7 @@ lam_norm_site lam_hparams_norm(const lam_hparams *h, lam_module module)
     const bool sub = h->placement == LAM_PLACEMENT_SUB;
     switch ((int)module) {
     case LAM_MODULE_EMBEDDING_NORM:
-        return outside(h->embedding_norm, h->width, LAM_SITE_EMBEDDING);
+        return outside(h->embedding_norm, h->embedding_width, LAM_SITE_EMBEDDING);
     case LAM_MODULE_FINAL_NORM:
         return outside(h->final_norm, h->width, LAM_SITE_FINAL);
     case LAM_MODULE_ATTENTION_NORM:

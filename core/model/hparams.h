@@ -52,6 +52,9 @@ const char *lam_placement_name(lam_placement v);
 /* How a token's position id follows from the sequence as sent. */
 typedef enum lam_position_rule {
     LAM_POSITIONS_INDEX, /* 0, 1, 2, ... in the row as sent, masked tokens included */
+    /* pad_id + the number of ids up to it, itself included, that are not pad_id; of pad_id itself:
+     * pad_id. A mask has no say. */
+    LAM_POSITIONS_AFTER_PAD,
 } lam_position_rule;
 
 /* Compiled-in maxima: a configuration beyond them is refused before anything is allocated. */
@@ -64,11 +67,20 @@ enum {
     LAM_MAX_TYPES = 1 << 10,
 };
 
+/* Fields that say "0: ..." are filled by lam_hparams_complete, and stand for themselves from there
+ * on. */
 typedef struct lam_hparams {
     const char *family; /* static string: "bert" */
-    size_t width, layers, heads, ffn_width, vocab, types;
-    size_t position_rows; /* rows of the position table */
+    size_t width, layers, heads, ffn_width, vocab;
+    size_t types;             /* rows of the token type table; may be 0: there is none */
+    size_t embedding_width;   /* of the embedding tables and their norm. 0: width */
+    bool embedding_projected; /* a matrix leads from there to width */
+    size_t weight_sets; /* layers may share their weights: layer i has set i * weight_sets / layers.
+                           0: as many as layers */
+    size_t positions;   /* longest sequence, in tokens. 0: as many as position_rows */
+    size_t position_rows; /* rows of the position table; may be 0: there is none */
     lam_position_rule position_rule;
+    int32_t pad_id; /* LAM_POSITIONS_AFTER_PAD */
     lam_activation activation;
     lam_placement placement;
     /* ABSENT where there is none. Attention's and the feed-forward part's stand for all norms of
@@ -77,6 +89,22 @@ typedef struct lam_hparams {
     lam_inner inner_position;
     float residual_scale; /* above 0 */
 } lam_hparams;
+
+/* Gives every field that was left 0 its value. */
+void lam_hparams_complete(lam_hparams *h);
+
+/* Which set of weights a layer has. */
+static inline size_t lam_hparams_weight_set(const lam_hparams *h, size_t layer)
+{
+    return layer * h->weight_sets / h->layers;
+}
+
+/* Whether a layer is the first of those that share its set; also outside the layers. */
+static inline bool lam_hparams_owns_weights(const lam_hparams *h, size_t layer)
+{
+    return layer == LAM_LAYER_NONE || layer == 0 ||
+           lam_hparams_weight_set(h, layer) != lam_hparams_weight_set(h, layer - 1);
+}
 
 /* The norm that a module is, in any layer of this model. */
 typedef struct lam_norm_site {

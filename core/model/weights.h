@@ -23,16 +23,17 @@
     X(FINAL_NORM)
 
 /* Modules of an encoder that own parameters. */
-#define LAM_MODULE_MAP(X) \
-    X(WORD_EMBEDDING)     \
-    X(POSITION_EMBEDDING) \
-    X(TYPE_EMBEDDING)     \
-    X(QUERY)              \
-    X(KEY)                \
-    X(VALUE)              \
-    X(ATTENTION_OUT)      \
-    X(FFN_IN)             \
-    X(FFN_OUT)            \
+#define LAM_MODULE_MAP(X)   \
+    X(WORD_EMBEDDING)       \
+    X(POSITION_EMBEDDING)   \
+    X(TYPE_EMBEDDING)       \
+    X(EMBEDDING_PROJECTION) \
+    X(QUERY)                \
+    X(KEY)                  \
+    X(VALUE)                \
+    X(ATTENTION_OUT)        \
+    X(FFN_IN)               \
+    X(FFN_OUT)              \
     LAM_NORM_MODULE_MAP(X)
 
 #define LAM_ENUM_ROW_MODULE(name) LAM_MODULE_##name,

@@ -2,16 +2,27 @@
 #include "core/program/context.h"
 #include "core/stats/stats.h"
 
-/* Appends the rows that are not masked. Positions are those of the row as sent. */
+/* The rows of the position table follow from the row as sent. */
+static int32_t position_of(const lam_hparams *h, int32_t id, size_t index, int32_t *counted)
+{
+    if (h->position_rule == LAM_POSITIONS_INDEX) return (int32_t)index;
+    if (id == h->pad_id) return h->pad_id;
+    return h->pad_id + ++*counted;
+}
+
+/* Appends the rows that are not masked. */
 static void append(lam_ctx *c, lam_item *item)
 {
+    const lam_hparams *h = &c->model->hparams;
+    int32_t counted = 0;
     lam_sequence *s = &c->sequences[c->sequence_count++];
     *s = (lam_sequence){.first = c->row_count, .rows = item->rows, .item = item};
     for (size_t t = 0; t < item->tokens; t++) {
+        const int32_t position = position_of(h, item->ids[t], t, &counted);
         if (item->mask && !item->mask[t]) continue;
         const size_t row = c->row_count++;
         c->ids[row] = item->ids[t];
-        c->positions[row] = (int32_t)t;
+        c->positions[row] = position;
         c->types[row] = item->types ? item->types[t] : 0;
     }
     if (item->stats) c->any_stats = true;

@@ -88,9 +88,9 @@ static void tap(lam_ctx *c, const lam_op *op, matrix m)
 static void run_embed(const lam_ctx *c, const lam_op *op)
 {
     const matrix out = matrix_of(c, op->out);
-    const bool types = op->u.embed.has_types;
+    const bool types = op->u.embed.has_types, positions = op->u.embed.has_positions;
     const lam_embedding e = {.word = weight(c, op->u.embed.word),
-                             .position = weight(c, op->u.embed.position),
+                             .position = positions ? weight(c, op->u.embed.position) : NULL,
                              .type = types ? weight(c, op->u.embed.type) : NULL,
                              .width = out.width};
     c->model->kernels.embed(&e, c->ids, c->positions, types ? c->types : NULL, c->row_count,

@@ -62,7 +62,7 @@ typedef struct lam_op {
     union {
         struct {
             lam_ref word, position, type;
-            bool has_types;
+            bool has_positions, has_types;
         } embed;
         struct {
             lam_module module;
@@ -81,6 +81,7 @@ typedef struct lam_op {
             size_t part_width; /* outputs of each */
             size_t inputs;
             lam_ref weight, bias;
+            bool shared; /* with an op before it, which has packed them */
             lam_activation activation;
             lam_buf residual; /* or LAM_BUF_NONE */
             float residual_scale;

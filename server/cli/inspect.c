@@ -54,11 +54,14 @@ static op_cost cost_of(const lam_program *p, const lam_hparams *h, const lam_op 
         return (op_cost){.parameters = (h->vocab + h->position_rows + h->types) * width,
                          .flops = (op->u.embed.has_types ? 2.0 : 1.0) * one};
     case LAM_OP_NORM:
-        return (op_cost){.parameters = norm_parameters(&op->u.norm.spec, width),
+        return (op_cost){.parameters = lam_hparams_owns_weights(h, op->layer)
+                                           ? norm_parameters(&op->u.norm.spec, width)
+                                           : 0,
                          .flops = 8.0 * one};
     case LAM_OP_LINEAR: {
         const size_t outputs = op->u.linear.part_count * op->u.linear.part_width;
-        return (op_cost){.parameters = outputs * (op->u.linear.inputs + 1),
+        return (op_cost){.parameters =
+                             op->u.linear.shared ? 0 : outputs * (op->u.linear.inputs + 1),
                          .flops = (double)outputs * (2.0 * (double)op->u.linear.inputs + 1.0)};
     }
     case LAM_OP_ATTENTION:

@@ -23,9 +23,23 @@ typedef struct run {
     double worst_rows, worst_unit, worst_gap; /* of the directory */
 } run;
 
-static const char *const families[] = {"bert",      "bert-gelu-new",  "bert-relu",
-                                       "bert-silu", "bert-gelu-tanh", "bert-f16",
-                                       "bert-bf16", "bert-sharded",   "bert-v4"};
+static const char *const families[] = {"bert",
+                                       "bert-gelu-new",
+                                       "bert-relu",
+                                       "bert-silu",
+                                       "bert-gelu-tanh",
+                                       "bert-f16",
+                                       "bert-bf16",
+                                       "bert-sharded",
+                                       "bert-v4",
+                                       "roberta",
+                                       "xlm-roberta",
+                                       "camembert",
+                                       "roberta-prelayernorm",
+                                       "distilbert",
+                                       "electra",
+                                       "albert",
+                                       "albert-groups"};
 static const char *const sentences[] = {"st-mean-prompts-new", "st-mean-prompts-old",
                                         "st-lasttoken-new", "st-lasttoken-old"};
 static const char *const refused[] = {"st-cls-dense-new", "st-noprompt-pool-old"};
@@ -200,6 +214,33 @@ static void check_poolings(run *r)
     opts = lam_encode_opts_default(r->model);
     opts.normalize = true;
     check_tensor(r, "normalized", &opts, 1e-6, true);
+}
+
+/* The rows of each item have the same bits alone as in the request's batch. */
+static void check_alone(run *r)
+{
+    lam_encode_opts opts = lam_encode_opts_default(r->model);
+    lam_item *items = r->items;
+    const size_t count = r->count;
+    size_t rows, alone;
+    opts.pool = LAM_POOL_NONE;
+    opts.normalize = false;
+    float *together = encode(r, &opts, NULL, &rows);
+    for (size_t i = 0, at = 0; together && i < count; i++) {
+        r->items = &items[i];
+        r->count = 1;
+        float *one = encode(r, &opts, NULL, &alone);
+        check(&r->tally,
+              one && memcmp(one, together + at, alone * opts.dimensions * sizeof *one) == 0,
+              "%s/%s %s: item %zu has other bits alone", r->name, r->request_name,
+              lam_isa_name(r->isa), i);
+        at += alone * opts.dimensions;
+        free(one);
+    }
+    r->items = items;
+    r->count = count;
+    check(&r->tally, together != NULL, "%s/%s: failed", r->name, r->request_name);
+    free(together);
 }
 
 static void check_hidden(run *r)
@@ -379,6 +420,7 @@ static void check_family_request(run *r)
 {
     r->rows_tolerance = fmax(2e-6, 4.0 * error_of(r->request, "last_max_abs"));
     check_poolings(r);
+    check_alone(r);
     check_hidden(r);
     check_statistics(r);
 }

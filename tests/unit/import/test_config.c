@@ -13,6 +13,23 @@ static bool names(const lam_err *err, const char *key)
     return strstr(err->where, key) != NULL || strstr(err->message, key) != NULL;
 }
 
+/* Parses and takes `text`; `key`: what the refusal must name, or NULL where there must be none. */
+static lam_hparams take(const char *text, const char *key)
+{
+    lam_json j;
+    lam_err err = {0};
+    lam_hparams h = {0};
+    const lam_family *family;
+    lam_status s = lam_json_parse(&j, text, strlen(text), "config.json", LAM_JSON_INTEGERS, &err);
+    if (s == LAM_OK) s = lam_hf_config_take(&h, &family, &j, &err);
+    if (key == NULL)
+        cr_expect(s == LAM_OK, "%s: %s: %s", text, err.where, err.message);
+    else
+        cr_expect(s != LAM_OK && names(&err, key), "%s: %s: %s", text, err.where, err.message);
+    lam_json_free(&j);
+    return h;
+}
+
 Test(config, bert)
 {
     /* text, key that the refusal names or NULL */
@@ -32,27 +49,64 @@ Test(config, bert)
         {"{" SIZES ",\"add_cross_attention\":true}", "add_cross_attention"},
         {"{" SIZES ",\"is_decoder\":1}", "is_decoder"},
         {"{" SIZES ",\"lamina\":{}}", "lamina"},
-        {"{\"model_type\":\"t5\"}", "t5"},
+        {"{\"model_type\":\"gpt2\"}", "gpt2"},
         {"{\"model_type\":7}", "model_type"},
         {"{\"model_type\":\"bert\"}", "hidden_size"},
         {"{\"a\":\"\\u0000\"}", "JSON"},
         {"{", "JSON"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        lam_json j;
-        lam_err err = {0};
-        lam_hparams h = {0};
-        const lam_family *family;
-        lam_status s = lam_json_parse(&j, table[i][0], strlen(table[i][0]), "config.json",
-                                      LAM_JSON_INTEGERS, &err);
-        if (s == LAM_OK) s = lam_hf_config_take(&h, &family, &j, &err);
-        if (table[i][1] == NULL)
-            cr_expect(s == LAM_OK && h.width == 8 && h.position_rows == 10, "%s: %s", table[i][0],
-                      err.message);
-        else
-            cr_expect(s != LAM_OK && names(&err, table[i][1]), "%s: %s", table[i][0], err.message);
-        lam_json_free(&j);
+        const lam_hparams h = take(table[i][0], table[i][1]);
+        if (table[i][1] == NULL) cr_expect(h.width == 8 && h.positions == 10);
     }
+}
+
+#define OF(type, more)                                                        \
+    "{\"model_type\":\"" type "\",\"hidden_size\":8,\"num_hidden_layers\":2," \
+    "\"num_attention_heads\":2,\"intermediate_size\":12,\"vocab_size\":16,"   \
+    "\"max_position_embeddings\":10" more "}"
+
+Test(config, learned_positions)
+{
+    static const char *const table[][2] = {
+        {OF("roberta", ",\"pad_token_id\":16"), "pad_token_id"},
+        {OF("roberta", ",\"pad_token_id\":-1"), "pad_token_id"},
+        {OF("roberta", ",\"pad_token_id\":9"), "max_position_embeddings"},
+        {OF("roberta", ",\"position_embedding_type\":\"relative_key\""), "relative_key"},
+        {OF("xlm-roberta", ",\"is_decoder\":true"), "is_decoder"},
+        {OF("camembert", ",\"type_vocab_size\":1025"), "type_vocab_size"},
+        {OF("electra", ",\"embedding_size\":0"), "embedding_size"},
+        {OF("electra", ",\"embedding_size\":99999999999"), "embedding_size"},
+        {OF("albert", ",\"embedding_size\":-3"), "embedding_size"},
+        {OF("albert", ",\"num_hidden_groups\":3"), "num_hidden_groups"},
+        {OF("albert", ",\"num_hidden_groups\":0"), "num_hidden_groups"},
+        {OF("albert", ",\"inner_group_num\":2"), "inner_group_num"},
+        {OF("distilbert", ",\"dim\":12"), "hidden_size"},
+        {OF("distilbert", ",\"n_heads\":3"), "num_attention_heads"},
+        {OF("distilbert", ",\"activation\":\"mish\""), "mish"},
+        {OF("distilbert", ",\"lamina\":{\"placement\":\"sandwich\",\"norm\":{\"kind\":\"rms\","
+                          "\"eps\":1e-6,\"eps_mode\":\"variance\"},\"embedding_norm\":null,"
+                          "\"final_norm\":null}"),
+         "attention_branch_norm"},
+        {OF("roberta-prelayernorm", ",\"layer_norm_eps\":-1"), "layer_norm_eps"},
+        {OF("distilbert", ",\"dim\":8"), NULL},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        (void)take(table[i][0], table[i][1]);
+
+    lam_hparams h = take(OF("roberta", ",\"pad_token_id\":3"), NULL);
+    cr_expect(h.position_rule == LAM_POSITIONS_AFTER_PAD && h.pad_id == 3 && h.positions == 6);
+    h = take(OF("electra", ""), NULL);
+    cr_expect(h.embedding_width == 128 && h.embedding_projected);
+    h = take(OF("electra", ",\"embedding_size\":8"), NULL);
+    cr_expect(!h.embedding_projected && h.weight_sets == 2);
+    h = take(OF("albert", ",\"embedding_size\":8"), NULL);
+    cr_expect(h.embedding_projected && h.weight_sets == 1 &&
+              h.activation == LAM_ACTIVATION_GELU_TANH);
+    h = take(OF("distilbert", ""), NULL);
+    cr_expect(h.types == 0 && h.placement == LAM_PLACEMENT_POST);
+    h = take(OF("roberta-prelayernorm", ""), NULL);
+    cr_expect(h.placement == LAM_PLACEMENT_PRE && h.final_norm.kind == LAM_NORM_LAYER);
 }
 
 Test(config, pooling)

@@ -96,7 +96,7 @@ static void put(const lam_dir *d, const char *name, const char *text)
 
 static lam_status read_all(lam_sentence *s, const lam_dir *d, lam_err *err)
 {
-    static const lam_hparams h = {.width = 8, .position_rows = 64};
+    static const lam_hparams h = {.width = 8, .positions = 64};
     const lam_warner quiet = {0};
     LAM_TRY(lam_sentence_modules(s, d, &quiet, err));
     return lam_sentence_read(s, d, d, &h, &quiet, err);
