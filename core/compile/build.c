@@ -11,7 +11,8 @@ typedef struct builder {
     lam_arena *arena;
     const lam_weights *weights; /* asked only what there is */
     size_t op_capacity, buf_capacity;
-    bool failed; /* out of memory, or the weights' size overflows; looked at once at the end */
+    lam_ref bias; /* of the scores, where the model has one */
+    bool failed;  /* out of memory, or the weights' size overflows; looked at once at the end */
 } builder;
 
 /* Room for one more element of an array in the arena; the old one is left behind, which costs at
@@ -268,9 +269,12 @@ static lam_buf attention(builder *b, size_t layer, lam_buf x)
                  .in = projected,
                  .out = context};
     const size_t head_width = h->width / h->heads;
-    op.u.attention.heads = h->heads;
-    op.u.attention.head_width = head_width;
-    op.u.attention.scale = (float)(1.0 / sqrt((double)head_width));
+    op.u.attention.shape.heads = h->heads;
+    op.u.attention.shape.head_width = head_width;
+    op.u.attention.shape.scale = (float)(1.0 / sqrt((double)head_width));
+    op.u.attention.biased = h->bias_buckets > 0;
+    op.u.attention.bias = b->bias;
+    op.u.attention.bias_span = h->positions - 1;
     measure_attention(b, &op);
     emit(b, op);
     const lam_buf inner = norm(b, layer, LAM_MODULE_ATTENTION_SUB_NORM, context);
@@ -336,6 +340,7 @@ lam_status lam__build(lam_program *p, const lam_hparams *h, const lam_weights *w
 {
     builder b = {.p = p, .h = h, .arena = arena, .weights = weights};
     const bool post = lam_placement_is_post(h->placement);
+    if (h->bias_buckets > 0) b.bias = place(&b, h->heads, 2 * h->positions - 1);
     lam_buf x = embedding(&b);
     tap(&b, LAM_LAYER_NONE, LAM_SITE_EMBEDDING, x);
     state(&b, 0, x);

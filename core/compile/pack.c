@@ -145,6 +145,17 @@ static lam_status pack_linear(packer *k, const lam_op *op)
     return LAM_OK;
 }
 
+/* One table for all layers: the first op that reads it packs it. */
+static lam_status pack_bias(packer *k, const lam_op *op)
+{
+    const lam_hparams *h = k->h;
+    LAM_TRY(read(k, LAM_MODULE_RELATIVE_BIAS, LAM_LAYER_NONE, "weight", 2, h->bias_rows, h->heads,
+                 k->matrix));
+    lam__spread_bias(k->matrix, h->heads, h->bias_buckets, h->bias_distance,
+                     op->u.attention.bias_span, at(k, op->u.attention.bias));
+    return LAM_OK;
+}
+
 static lam_status pack_ops(packer *k, const lam_hparams *h)
 {
     for (size_t i = 0; i < k->p->op_count; i++) {
@@ -152,13 +163,15 @@ static lam_status pack_ops(packer *k, const lam_hparams *h)
         if (op->kind == LAM_OP_EMBED) LAM_TRY(pack_embed(k, h, op));
         if (op->kind == LAM_OP_NORM) LAM_TRY(pack_norm(k, op));
         if (op->kind == LAM_OP_LINEAR) LAM_TRY(pack_linear(k, op));
+        if (op->kind == LAM_OP_ATTENTION && op->u.attention.biased && op->layer == 0)
+            LAM_TRY(pack_bias(k, op));
     }
     return LAM_OK;
 }
 
-static size_t largest_matrix(const lam_program *p)
+static size_t largest_matrix(const lam_program *p, const lam_hparams *h)
 {
-    size_t largest = 1;
+    size_t largest = h->bias_rows * h->heads + 1;
     for (size_t i = 0; i < p->op_count; i++) {
         const lam_op *op = &p->ops[i];
         if (op->kind != LAM_OP_LINEAR) continue;
@@ -175,7 +188,7 @@ lam_status lam__pack(lam_program *p, const lam_hparams *h, lam_weights *w, lam_e
         return lam_fail(err, LAM_E_NOMEM, "weights", "%zu float32 values do not fit in memory",
                         p->block_floats);
     packer k = {.p = p, .weights = w, .h = h, .err = err};
-    k.matrix = malloc(largest_matrix(p) * sizeof *k.matrix);
+    k.matrix = malloc(largest_matrix(p, h) * sizeof *k.matrix);
     if (!k.matrix) return lam_fail(err, LAM_E_NOMEM, "weights", "no memory to read a matrix");
     const lam_status status = pack_ops(&k, h);
     free(k.matrix);

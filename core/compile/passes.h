@@ -3,6 +3,8 @@
 #ifndef LAM_COMPILE_PASSES_H
 #define LAM_COMPILE_PASSES_H
 
+#include <stddef.h>
+
 #include "core/program/program.h"
 
 /* Writes the op list, nothing fused, and places every weight in the block. All memory is the
@@ -31,6 +33,14 @@ lam_status lam__pack(lam_program *p, const lam_hparams *h, lam_weights *w, lam_e
  */
 lam_status lam__fold(lam_program *p, const lam_hparams *h, unsigned folds, lam_arena *arena,
                      lam_err *err);
+
+/* Which row of the table of biases a key has, seen from a query at distance 0:
+ * distance = position of the key - position of the query. */
+size_t lam__bias_bucket(ptrdiff_t distance, size_t buckets, size_t farthest);
+
+/* Spreads a table [rows, heads] to out [heads, 2 * span + 1], by distance from -span to span. */
+void lam__spread_bias(const float *table, size_t heads, size_t buckets, size_t farthest,
+                      size_t span, float *out);
 
 /* Makes an op one that does nothing; lam__drop removes those. */
 void lam__op_retire(lam_op *op);

@@ -81,6 +81,10 @@ size_t lam_dim_size(const lam_hparams *h, lam_dim dim)
         return h->types;
     case LAM_DIM_EMBEDDING:
         return h->embedding_width;
+    case LAM_DIM_BIASES:
+        return h->bias_rows;
+    case LAM_DIM_HEADS:
+        return h->heads;
     }
     return 0;
 }

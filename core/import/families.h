@@ -18,6 +18,8 @@ typedef enum lam_dim {
     LAM_DIM_POSITIONS,
     LAM_DIM_TYPES,
     LAM_DIM_EMBEDDING,
+    LAM_DIM_BIASES,
+    LAM_DIM_HEADS,
 } lam_dim;
 
 size_t lam_dim_size(const lam_hparams *h, lam_dim dim);

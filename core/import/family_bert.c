@@ -37,6 +37,19 @@ static const lam_tensor_row distilbert_rows[] = {
     LAM_LINEAR(FFN_OUT, "transformer.layer.%.ffn.lin2", WIDTH, FFN),
 };
 
+static const lam_tensor_row mpnet_rows[] = {
+    LAM_TABLE(WORD_EMBEDDING, "embeddings.word_embeddings", VOCAB),
+    LAM_TABLE(POSITION_EMBEDDING, "embeddings.position_embeddings", POSITIONS),
+    {LAM_MODULE_RELATIVE_BIAS, "weight", "encoder.relative_attention_bias", NULL, LAM_DIM_BIASES,
+     LAM_DIM_HEADS},
+    LAM_LINEAR(QUERY, "encoder.layer.%.attention.attn.q", WIDTH, WIDTH),
+    LAM_LINEAR(KEY, "encoder.layer.%.attention.attn.k", WIDTH, WIDTH),
+    LAM_LINEAR(VALUE, "encoder.layer.%.attention.attn.v", WIDTH, WIDTH),
+    LAM_LINEAR(ATTENTION_OUT, "encoder.layer.%.attention.attn.o", WIDTH, WIDTH),
+    LAM_LINEAR(FFN_IN, "encoder.layer.%.intermediate.dense", FFN, WIDTH),
+    LAM_LINEAR(FFN_OUT, "encoder.layer.%.output.dense", WIDTH, FFN),
+};
+
 #define ALBERT "encoder.albert_layer_groups.%.albert_layers.0."
 static const lam_tensor_row albert_rows[] = {
     EMBEDDINGS,
@@ -73,6 +86,12 @@ static const lam_norm_path distilbert_norms[] = {
     {LAM_MODULE_EMBEDDING_NORM, "embeddings.LayerNorm"},
     {LAM_MODULE_ATTENTION_NORM, "transformer.layer.%.sa_layer_norm"},
     {LAM_MODULE_FFN_NORM, "transformer.layer.%.output_layer_norm"},
+};
+
+static const lam_norm_path mpnet_norms[] = {
+    {LAM_MODULE_EMBEDDING_NORM, "embeddings.LayerNorm"},
+    {LAM_MODULE_ATTENTION_NORM, "encoder.layer.%.attention.LayerNorm"},
+    {LAM_MODULE_FFN_NORM, "encoder.layer.%.output.LayerNorm"},
 };
 
 static const lam_norm_path albert_norms[] = {
@@ -198,6 +217,17 @@ static lam_status distilbert_config(lam_hparams *h, const lam_json *config, lam_
     return LAM_OK;
 }
 
+/* 32 buckets and distance 128 are fixed in the family's code; the key only sizes the table. */
+static lam_status mpnet_config(lam_hparams *h, const lam_json *config, lam_err *err)
+{
+    static lam_key rows = {"relative_attention_num_buckets"};
+    LAM_TRY(roberta_config(h, config, err));
+    h->types = 0;
+    h->bias_buckets = h->bias_rows = 32;
+    h->bias_distance = 128;
+    return lam__key_opt_size(config, rows, h->bias_buckets, 1 << 16, &h->bias_rows, err);
+}
+
 /* ---- The families ---- */
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -217,6 +247,7 @@ static const lam_family families[] = {
            prelayernorm_config),
     FAMILY("distilbert", distilbert_rows, distilbert_norms, "distilbert.", distilbert_config),
     FAMILY("electra", electra_rows, bert_norms, "electra.", electra_config),
+    FAMILY("mpnet", mpnet_rows, mpnet_norms, "mpnet.", mpnet_config),
     FAMILY("albert", albert_rows, albert_norms, "albert.", albert_config),
 };
 

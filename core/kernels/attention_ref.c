@@ -32,8 +32,19 @@ static float exponentials(float *scores, size_t n, float scale)
     return sum;
 }
 
-void lam__attention_ref(const lam_attention *a, const float *q, const float *k, const float *v,
-                        size_t stride, size_t tokens, float *out, size_t out_stride, float *scratch)
+/* scores become scale * score + bias. */
+static void add_bias(const lam_attention_bias *bias, float scale, size_t head, size_t query,
+                     float *scores, size_t n)
+{
+    const float *table = bias->table + head * (2 * bias->span + 1) + bias->span;
+    const int32_t from = bias->positions[query];
+    for (size_t i = 0; i < n; i++)
+        scores[i] = scale * scores[i] + table[bias->positions[i] - from];
+}
+
+static void attend(const lam_attention *a, const lam_attention_bias *bias, const float *q,
+                   const float *k, const float *v, size_t stride, size_t tokens, float *out,
+                   size_t out_stride, float *scratch)
 {
     const size_t d = a->head_width;
     for (size_t h = 0; h < a->heads; h++) {
@@ -41,7 +52,8 @@ void lam__attention_ref(const lam_attention *a, const float *q, const float *k, 
             float *o = out + t * out_stride + h * d;
             for (size_t s = 0; s < tokens; s++)
                 scratch[s] = dot(q + t * stride + h * d, k + s * stride + h * d, d);
-            const float inverse = 1.0f / exponentials(scratch, tokens, a->scale);
+            if (bias) add_bias(bias, a->scale, h, t, scratch, tokens);
+            const float inverse = 1.0f / exponentials(scratch, tokens, bias ? 1.0f : a->scale);
             for (size_t c = 0; c < d; c++)
                 o[c] = 0.0f;
             for (size_t s = 0; s < tokens; s++)
@@ -51,6 +63,19 @@ void lam__attention_ref(const lam_attention *a, const float *q, const float *k, 
                 o[c] *= inverse;
         }
     }
+}
+
+void lam__attention_ref(const lam_attention *a, const float *q, const float *k, const float *v,
+                        size_t stride, size_t tokens, float *out, size_t out_stride, float *scratch)
+{
+    attend(a, NULL, q, k, v, stride, tokens, out, out_stride, scratch);
+}
+
+void lam__attention_biased_ref(const lam_attention *a, const lam_attention_bias *bias,
+                               const float *q, const float *k, const float *v, size_t stride,
+                               size_t tokens, float *out, size_t out_stride, float *scratch)
+{
+    attend(a, bias, q, k, v, stride, tokens, out, out_stride, scratch);
 }
 
 /* Adds one query to the sums. With s = scale (score - largest): entropy = ln sum e^s - sum s e^s /
@@ -71,8 +96,9 @@ static void add_query(const float *scores, size_t n, float scale, lam_attention_
     out->queries++;
 }
 
-void lam__attention_sums_ref(const lam_attention *a, const float *q, const float *k, size_t stride,
-                             size_t tokens, lam_attention_sums *sums, float *scratch)
+void lam__attention_sums_ref(const lam_attention *a, const lam_attention_bias *bias, const float *q,
+                             const float *k, size_t stride, size_t tokens, lam_attention_sums *sums,
+                             float *scratch)
 {
     const size_t d = a->head_width;
     for (size_t h = 0; h < a->heads; h++) {
@@ -80,7 +106,8 @@ void lam__attention_sums_ref(const lam_attention *a, const float *q, const float
         for (size_t t = 0; t < tokens; t++) {
             for (size_t s = 0; s < tokens; s++)
                 scratch[s] = dot(q + t * stride + h * d, k + s * stride + h * d, d);
-            add_query(scratch, tokens, a->scale, &sums[h]);
+            if (bias) add_bias(bias, a->scale, h, t, scratch, tokens);
+            add_query(scratch, tokens, bias ? 1.0f : a->scale, &sums[h]);
         }
     }
 }

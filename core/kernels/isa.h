@@ -12,6 +12,10 @@
     void lam__attention_##isa(const lam_attention *a, const float *q, const float *k,             \
                               const float *v, size_t stride, size_t tokens, float *out,           \
                               size_t out_stride, float *scratch);                                 \
+    void lam__attention_biased_##isa(const lam_attention *a, const lam_attention_bias *bias,      \
+                                     const float *q, const float *k, const float *v,              \
+                                     size_t stride, size_t tokens, float *out, size_t out_stride, \
+                                     float *scratch);                                             \
     void lam__layer_norm_##isa(const lam_layer_norm *n, const float *x, size_t x_stride,          \
                                size_t rows, float *y, size_t y_stride);                           \
     void lam__row_norm_##isa(const lam_row_norm *n, const float *x, size_t x_stride, size_t rows, \
@@ -30,9 +34,9 @@
                              size_t width, float *y, size_t y_stride);                            \
     void lam__moments_##isa(const float *x, size_t stride, size_t rows, size_t width,             \
                             lam_moments *out, double *channel_squares);                           \
-    void lam__attention_sums_##isa(const lam_attention *a, const float *q, const float *k,        \
-                                   size_t stride, size_t tokens, lam_attention_sums *sums,        \
-                                   float *scratch);                                               \
+    void lam__attention_sums_##isa(const lam_attention *a, const lam_attention_bias *bias,        \
+                                   const float *q, const float *k, size_t stride, size_t tokens,  \
+                                   lam_attention_sums *sums, float *scratch);                     \
     void lam__products_##isa(const float *x, size_t x_stride, const float *y, size_t y_stride,    \
                              size_t rows, size_t width, lam_row_products *out);                   \
     void lam__add_scaled_##isa(const float *x, size_t stride, size_t rows, size_t width,          \
@@ -55,6 +59,7 @@ LAM__DECLARE_KERNELS(avx512)
         .linear = lam__linear_##suffix,                       \
         .attention_scratch = lam__attention_scratch_##suffix, \
         .attention = lam__attention_##suffix,                 \
+        .attention_biased = lam__attention_biased_##suffix,   \
         .layer_norm = lam__layer_norm_##suffix,               \
         .row_norm = lam__row_norm_##suffix,                   \
         .channel_affine = lam__channel_affine_##suffix,       \

@@ -44,6 +44,14 @@ typedef struct lam_attention {
     float scale;
 } lam_attention;
 
+/* What is added to the scores of one sequence: scale * q k + table[head][key - query + span], the
+ * difference of their positions. */
+typedef struct lam_attention_bias {
+    const float *table;       /* [heads, 2 * span + 1] */
+    size_t span;              /* no two positions are further apart */
+    const int32_t *positions; /* [tokens] */
+} lam_attention_bias;
+
 /* Of the rows of the attention matrix of one head: sums over the queries. A query whose scores are
  * not finite is left out. */
 typedef struct lam_attention_sums {
@@ -134,6 +142,11 @@ typedef struct lam_kernels {
     void (*attention)(const lam_attention *a, const float *q, const float *k, const float *v,
                       size_t stride, size_t tokens, float *out, size_t out_stride, float *scratch);
 
+    /* The same with a bias. */
+    void (*attention_biased)(const lam_attention *a, const lam_attention_bias *bias, const float *q,
+                             const float *k, const float *v, size_t stride, size_t tokens,
+                             float *out, size_t out_stride, float *scratch);
+
     /* y may be x. Two passes: mean first, then centred squares. */
     void (*layer_norm)(const lam_layer_norm *n, const float *x, size_t x_stride, size_t rows,
                        float *y, size_t y_stride);
@@ -179,9 +192,10 @@ typedef struct lam_kernels {
                     double *channel_squares);
 
     /* What `attention` computes on its way and does not keep: sums [heads], overwritten. The same
-     * scratch. */
-    void (*attention_sums)(const lam_attention *a, const float *q, const float *k, size_t stride,
-                           size_t tokens, lam_attention_sums *sums, float *scratch);
+     * scratch. `bias` may be NULL. */
+    void (*attention_sums)(const lam_attention *a, const lam_attention_bias *bias, const float *q,
+                           const float *k, size_t stride, size_t tokens, lam_attention_sums *sums,
+                           float *scratch);
 
     /* Row by row: out [rows]. In float32, in double where that leaves its range. */
     void (*products)(const float *x, size_t x_stride, const float *y, size_t y_stride, size_t rows,

@@ -28,6 +28,7 @@
     X(POSITION_EMBEDDING)   \
     X(TYPE_EMBEDDING)       \
     X(EMBEDDING_PROJECTION) \
+    X(RELATIVE_BIAS)        \
     X(QUERY)                \
     X(KEY)                  \
     X(VALUE)                \

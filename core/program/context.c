@@ -28,7 +28,7 @@ static size_t attention_floats(const lam_model *m)
     for (size_t i = 0; i < p->op_count; i++) {
         if (p->ops[i].kind != LAM_OP_ATTENTION) continue;
         const size_t floats =
-            m->kernels.attention_scratch(&p->ops[i].u.attention, m->info.positions);
+            m->kernels.attention_scratch(&p->ops[i].u.attention.shape, m->info.positions);
         if (floats > most) most = floats;
     }
     return most;
@@ -59,6 +59,7 @@ static void lay_out(lam_ctx *c, layout *l, const lam_model *m, size_t max_rows)
     c->attention = piece(l, attention_floats(m), 1, sizeof *c->attention);
     c->ids = piece(l, max_rows, 1, sizeof *c->ids);
     c->positions = piece(l, max_rows, 1, sizeof *c->positions);
+    c->indices = piece(l, max_rows, 1, sizeof *c->indices);
     c->types = piece(l, max_rows, 1, sizeof *c->types);
     c->sequences = piece(l, max_rows, 1, sizeof *c->sequences);
 }

@@ -28,7 +28,8 @@ struct lam_ctx {
     double *norm_sums;                /* [2, widest stride]: scratch of norms over several rows */
     float *norm_affine;               /* [3, widest stride]: the same */
     float *attention;                 /* scratch of the attention kernel */
-    int32_t *ids, *positions, *types; /* [max_rows] */
+    int32_t *ids, *positions, *types; /* [max_rows] positions: rows of their table */
+    int32_t *indices;                 /* [max_rows] places in the row as sent */
     lam_sequence *sequences;          /* [max_rows]: an item has at least one row */
 
     /* the batch at hand */

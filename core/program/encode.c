@@ -23,6 +23,7 @@ static void append(lam_ctx *c, lam_item *item)
         const size_t row = c->row_count++;
         c->ids[row] = item->ids[t];
         c->positions[row] = position;
+        c->indices[row] = (int32_t)t;
         c->types[row] = item->types ? item->types[t] : 0;
     }
     if (item->stats) c->any_stats = true;

@@ -211,16 +211,31 @@ static void run_linear(lam_ctx *c, const lam_op *op)
     if (tap_wanted(c, op->slot)) tap(c, op, out);
 }
 
+/* Of one sequence; nothing where the op has none. */
+static lam_attention_bias bias_of(const lam_ctx *c, const lam_attention_op *a,
+                                  const lam_sequence *s)
+{
+    if (!a->biased) return (lam_attention_bias){0};
+    return (lam_attention_bias){weight(c, a->bias), a->bias_span, c->indices + s->first};
+}
+
 static void run_attention(const lam_ctx *c, const lam_op *op)
 {
     const matrix in = matrix_of(c, op->in), out = matrix_of(c, op->out);
     const size_t width = out.width;
+    const lam_attention_op *a = &op->u.attention;
+    const lam_kernels *k = &c->model->kernels;
     for (size_t i = 0; i < c->sequence_count; i++) {
         const lam_sequence *s = &c->sequences[i];
         const float *q = in.data + s->first * in.stride;
-        c->model->kernels.attention(&op->u.attention, q, q + width, q + 2 * width, in.stride,
-                                    s->rows, out.data + s->first * out.stride, out.stride,
-                                    c->attention);
+        float *to = out.data + s->first * out.stride;
+        const lam_attention_bias bias = bias_of(c, a, s);
+        if (a->biased)
+            k->attention_biased(&a->shape, &bias, q, q + width, q + 2 * width, in.stride, s->rows,
+                                to, out.stride, c->attention);
+        else
+            k->attention(&a->shape, q, q + width, q + 2 * width, in.stride, s->rows, to, out.stride,
+                         c->attention);
     }
 }
 
@@ -261,7 +276,7 @@ static void run_measure(lam_ctx *c, const lam_op *op)
                       .width = x.width,
                       .y_stride = y.stride,
                       .scale = op->u.measure.scale,
-                      .attention = &op->u.measure.attention,
+                      .attention = &op->u.measure.attention.shape,
                       .scratch = c->attention};
     for (size_t i = 0; i < c->sequence_count && m.what == LAM_MEASURE_POPULATION; i++) {
         const lam_sequence *s = &c->sequences[i];
@@ -274,6 +289,8 @@ static void run_measure(lam_ctx *c, const lam_op *op)
         lam_layers *full = s->item->stats ? lam__stats_layers(s->item->stats) : NULL;
         if (!full || !lam__layers_collects(full, op->layer, m.what)) continue;
         m.rows = s->rows;
+        const lam_attention_bias bias = bias_of(c, &op->u.measure.attention, s);
+        m.bias = op->u.measure.attention.biased ? &bias : NULL;
         m.x = x.data + s->first * x.stride;
         m.y = y.data + s->first * y.stride;
         lam__layers_add(full, s->item->index, op->layer, &m);

@@ -53,6 +53,13 @@ enum { LAM_LINEAR_PARTS = 3 };
 typedef size_t lam_ref;
 #define LAM_REF_FOLDED ((lam_ref)1 << 62)
 
+typedef struct lam_attention_op {
+    lam_attention shape;
+    bool biased;  /* by the distance of two tokens in the row as sent */
+    lam_ref bias; /* [heads, 2 * bias_span + 1]; all layers read the same */
+    size_t bias_span;
+} lam_attention_op;
+
 typedef struct lam_op {
     lam_op_kind kind;
     size_t layer;  /* LAM_LAYER_NONE outside the layers */
@@ -86,7 +93,7 @@ typedef struct lam_op {
             lam_buf residual; /* or LAM_BUF_NONE */
             float residual_scale;
         } linear;
-        lam_attention attention;
+        lam_attention_op attention;
         struct {
             lam_buf other;
             float scale;
@@ -96,7 +103,7 @@ typedef struct lam_op {
             lam_measure what;
             lam_buf other; /* or LAM_BUF_NONE */
             float scale;
-            lam_attention attention;
+            lam_attention_op attention;
             lam_site site; /* POPULATION: of the norm, */
             size_t index;  /* among the POPULATION ops, */
             lam_norm_spec norm;

@@ -16,7 +16,8 @@ typedef struct lam_measured {
     size_t y_stride;
     float scale;
     const lam_attention *attention;
-    float *scratch; /* of the attention kernel */
+    const lam_attention_bias *bias; /* or NULL */
+    float *scratch;                 /* of the attention kernel */
 } lam_measured;
 
 /* A mean in the making. */

@@ -65,8 +65,8 @@ static op_cost cost_of(const lam_program *p, const lam_hparams *h, const lam_op 
                          .flops = (double)outputs * (2.0 * (double)op->u.linear.inputs + 1.0)};
     }
     case LAM_OP_ATTENTION:
-        return (op_cost){.flops_per_key =
-                             4.0 * (double)(op->u.attention.heads * op->u.attention.head_width)};
+        return (op_cost){.flops_per_key = 4.0 * (double)(op->u.attention.shape.heads *
+                                                         op->u.attention.shape.head_width)};
     case LAM_OP_ADD:
         return (op_cost){.flops = 2.0 * one};
     case LAM_OP_ACTIVATE:
@@ -168,8 +168,8 @@ static void put_details(api_buffer *b, const lam_op *op)
         put_linear(b, op);
         break;
     case LAM_OP_ATTENTION:
-        cli_json_count(b, "heads", op->u.attention.heads);
-        cli_json_count(b, "head_width", op->u.attention.head_width);
+        cli_json_count(b, "heads", op->u.attention.shape.heads);
+        cli_json_count(b, "head_width", op->u.attention.shape.head_width);
         break;
     case LAM_OP_ADD:
         put_buffer(b, "other", op->u.add.other);
@@ -335,8 +335,8 @@ static void describe_op(const lam_op *op, char *out, size_t bytes)
                        op->u.linear.residual == LAM_BUF_NONE ? "" : ", plus residual");
         break;
     case LAM_OP_ATTENTION:
-        (void)snprintf(out, bytes, "%zu heads of %zu", op->u.attention.heads,
-                       op->u.attention.head_width);
+        (void)snprintf(out, bytes, "%zu heads of %zu", op->u.attention.shape.heads,
+                       op->u.attention.shape.head_width);
         break;
     case LAM_OP_ACTIVATE:
         (void)snprintf(out, bytes, "%s", lam_activation_name(op->u.activation));

@@ -6,6 +6,7 @@
  * those that the references state. */
 #include <unistd.h>
 
+#include "core/compile/passes.h"
 #include "tests/golden/golden.h"
 
 typedef struct run {
@@ -39,7 +40,8 @@ static const char *const families[] = {"bert",
                                        "distilbert",
                                        "electra",
                                        "albert",
-                                       "albert-groups"};
+                                       "albert-groups",
+                                       "mpnet"};
 static const char *const sentences[] = {"st-mean-prompts-new", "st-mean-prompts-old",
                                         "st-lasttoken-new", "st-lasttoken-old"};
 static const char *const refused[] = {"st-cls-dense-new", "st-noprompt-pool-old"};
@@ -517,6 +519,29 @@ static void check_real(run *r, const char *data, const char *model)
     json_decref(cases);
 }
 
+/* Buckets of distances as the families' own code counts them. */
+static void check_buckets(run *r, const char *data)
+{
+    static const struct {
+        const char *name;
+        size_t buckets, farthest;
+    } tables[] = {{"mpnet", 32, 128}, {"t5_32_128", 32, 128}, {"t5_8_20", 8, 20}};
+    char path[1024];
+    snprintf(path, sizeof path, "%s/buckets.json", data);
+    json_t *j = load_json(path);
+    const json_int_t first = json_integer_value(json_object_get(j, "first_distance"));
+    for (size_t i = 0; i < COUNT(tables); i++) {
+        const json_t *list = json_object_get(j, tables[i].name);
+        bool ok = json_array_size(list) > 1000;
+        for (size_t k = 0; k < json_array_size(list); k++)
+            ok &= lam__bias_bucket((ptrdiff_t)first + (ptrdiff_t)k, tables[i].buckets,
+                                   tables[i].farthest) ==
+                  (size_t)json_integer_value(json_array_get(list, k));
+        check(&r->tally, ok, "buckets of %s", tables[i].name);
+    }
+    json_decref(j);
+}
+
 int main(int argc, char **argv)
 {
     const char *data = argc > 1 ? argv[1] : "tests/data/models";
@@ -541,6 +566,7 @@ int main(int argc, char **argv)
               err.message);
         if (s == LAM_OK) lam_model_close(m);
     }
+    check_buckets(&r, data);
     check_real(&r, data, real != NULL ? real : "models/all-MiniLM-L6-v2");
     return report(&r.tally);
 }

@@ -243,7 +243,8 @@ static void no_logit_scale(lam_model *m, const norm_case *c)
 {
     (void)c;
     for (size_t i = 0; i < m->program.op_count; i++)
-        if (m->program.ops[i].kind == LAM_OP_ATTENTION) m->program.ops[i].u.attention.scale = 1.0f;
+        if (m->program.ops[i].kind == LAM_OP_ATTENTION)
+            m->program.ops[i].u.attention.shape.scale = 1.0f;
 }
 
 /* x + a f instead of a x + f; the list is not fused. */

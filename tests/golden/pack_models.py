@@ -11,7 +11,7 @@ import sys
 FAMILIES = ["bert", "bert-gelu-new", "bert-relu", "bert-silu", "bert-gelu-tanh", "bert-f16", "bert-bf16", "bert-sharded", "bert-v4",
             "st-mean-prompts-new", "st-mean-prompts-old", "st-lasttoken-new", "st-lasttoken-old"]
 # Of these, what tells a family apart: rows, unit vectors, states of two requests, statistics of whole requests; in float32.
-SLIM = ["roberta", "xlm-roberta", "camembert", "roberta-prelayernorm", "distilbert", "electra", "albert", "albert-groups"]
+SLIM = ["roberta", "xlm-roberta", "camembert", "roberta-prelayernorm", "distilbert", "electra", "albert", "albert-groups", "mpnet"]
 REFUSED = ["st-cls-dense-new", "st-noprompt-pool-old"]
 
 
@@ -117,6 +117,11 @@ def main(goldens, out):
             pack_cases(os.path.join(source, "cases.json"), os.path.join(target, "cases.json"))
             pack_expected(os.path.join(source, "expected.safetensors"), os.path.join(target, "expected.safetensors"),
                           lambda what: not what.startswith(("attention_probabilities", "site.", "sparse")))
+    with open(os.path.join(goldens, "families", "buckets.json")) as f:
+        buckets = json.load(f)
+    with open(os.path.join(out, "buckets.json"), "w") as f:
+        json.dump({k: buckets[k] for k in ("first_distance", "mpnet", "t5_32_128", "t5_8_20")}, f, separators=(",", ":"))
+        f.write("\n")
     for name in SLIM:
         pack_slim(goldens, out, name)
     source, target = os.path.join(goldens, "real", "all-MiniLM-L6-v2"), os.path.join(out, "all-MiniLM-L6-v2")

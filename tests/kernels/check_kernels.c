@@ -209,8 +209,9 @@ static void check_linear(const lam_kernels *k)
 
 /* Scores carry a rounding of d eps sum|q k| scale into the exponent; then (tokens + 8) eps of the
  * values. */
-static double attention_excess(const lam_attention *a, const matrix *q, const matrix *k,
-                               const matrix *v, const matrix *out, size_t t, size_t c)
+static double attention_excess(const lam_attention *a, const lam_attention_bias *bias,
+                               const matrix *q, const matrix *k, const matrix *v, const matrix *out,
+                               size_t t, size_t c)
 {
     const size_t d = a->head_width, h = c / d * d, n = q->rows;
     double top = -HUGE_VAL, error = 0.0, sum = 0.0, want = 0.0, size = 0.0;
@@ -222,6 +223,14 @@ static double attention_excess(const lam_attention *a, const matrix *q, const ma
             dot += p, dot_size += fabs(p);
         }
         s[u] = dot * (double)a->scale;
+        if (bias) {
+            const size_t row = c / d * (2 * bias->span + 1) + bias->span;
+            const int32_t distance = bias->positions[u] - bias->positions[t];
+            const double b = (double)bias->table[(ptrdiff_t)row + distance];
+            s[u] += b;
+            error = larger(error,
+                           EPS * (4.0 * fabs(b) + dot_size * (double)a->scale * (double)(d + 8)));
+        }
         error = larger(error, dot_size * (double)a->scale * (double)(d + 3) * EPS);
         top = larger(top, s[u]);
     }
@@ -262,7 +271,7 @@ static void check_attention_case(const lam_kernels *k, size_t tokens, size_t hea
     double worst = 0.0;
     const size_t step = tokens * tokens * width > 1000000 ? 101 : 1;
     for (size_t i = 0; i < tokens * width; i += step)
-        worst = larger(worst, attention_excess(&a, &q, &key, &v, &out, i / width, i % width));
+        worst = larger(worst, attention_excess(&a, NULL, &q, &key, &v, &out, i / width, i % width));
     report(worst <= 1.0, "attention", "against double", tokens, heads, d, worst);
     if (tokens == 0) goto done;
 
@@ -291,8 +300,67 @@ done:
     drop(&q), drop(&key), drop(&v), drop(&out), drop(&again);
 }
 
+/* Positions with holes, the largest distance that the table holds, NaN around the table. */
+static void check_biased_case(const lam_kernels *k, size_t tokens, size_t heads, size_t d)
+{
+    const lam_attention a = {.heads = heads, .head_width = d, .scale = 1.0f / sqrtf((float)d)};
+    const size_t width = heads * d, span = 2 * tokens;
+    matrix q = make_random(tokens, width, 0, 1), key = make_random(tokens, width, 0, 1);
+    matrix v = make_random(tokens, width, 0, 2), out = make(tokens, width),
+           plain = make(tokens, width);
+    matrix table = make_random(1, heads * (2 * span + 1), 0, 3);
+    int32_t *positions = take((tokens + 1) * sizeof *positions);
+    for (size_t t = 0; t < tokens; t++)
+        positions[t] = (int32_t)(t < tokens / 2 ? t : t + tokens);
+    const lam_attention_bias bias = {table.data, span, positions};
+    float *scratch = take((k->attention_scratch(&a, tokens) + 16) * 4);
+    k->attention_biased(&a, &bias, q.data, key.data, v.data, q.stride, tokens, out.data, out.stride,
+                        scratch);
+    double worst = guards_hold(&out) ? 0.0 : HUGE_VAL;
+    for (size_t i = 0; i < tokens * width; i++)
+        worst =
+            larger(worst, attention_excess(&a, &bias, &q, &key, &v, &out, i / width, i % width));
+    report(worst <= 1.0, "attention_biased", "against double", tokens, heads, d, worst);
+
+    /* Values of 1 for the first key and 0 for the others make the result its weight. */
+    lam_attention_sums *sums = take((heads + 1) * sizeof *sums);
+    k->attention_sums(&a, &bias, q.data, key.data, q.stride, tokens, sums, scratch);
+    double sink = 0.0, sinks = 0.0;
+    for (size_t t = 0; t < tokens; t++)
+        for (size_t c = 0; c < width; c++)
+            v.data[t * v.stride + c] = t == 0 ? 1.0f : 0.0f;
+    k->attention_biased(&a, &bias, q.data, key.data, v.data, q.stride, tokens, out.data, out.stride,
+                        scratch);
+    for (size_t h = 0; h < heads; h++) {
+        sink += sums[h].sink;
+        for (size_t t = 0; t < tokens; t++)
+            sinks += (double)at(&out, t, h * d);
+    }
+    report(fabs(sink - sinks) <= 1e-5 * sinks, "attention_sums", "with a bias", tokens, heads, d,
+           fabs(sink - sinks));
+
+    /* A bias of 0 is none. */
+    for (size_t i = 0; i < table.width; i++)
+        table.data[i] = 0.0f;
+    k->attention(&a, q.data, key.data, v.data, q.stride, tokens, plain.data, plain.stride, scratch);
+    k->attention_biased(&a, &bias, q.data, key.data, v.data, q.stride, tokens, out.data, out.stride,
+                        scratch);
+    double apart = 0.0;
+    for (size_t i = 0; i < tokens * width; i++)
+        apart = larger(apart, fabs((double)at(&out, i / width, i % width) -
+                                   (double)at(&plain, i / width, i % width)));
+    report(apart <= 1e-5, "attention_biased", "without a bias", tokens, heads, d, apart);
+    free(scratch), free(sums), free(positions);
+    drop(&q), drop(&key), drop(&v), drop(&out), drop(&plain), drop(&table);
+}
+
 static void check_attention(const lam_kernels *k)
 {
+    static const size_t sizes[] = {1, 2, 5, 8, 13, 16, 31, 33, 70};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        check_biased_case(k, sizes[i], 1 + i % 3, 32);
+        check_biased_case(k, sizes[i], 2, 7 + i);
+    }
     static const size_t tokens[] = {0, 1, 2, 5, 6, 7, 8, 9, 14, 15, 16, 17, 31, 32, 33, 100};
     static const size_t widths[] = {1, 7, 8, 12, 32, 33, 64, 256};
     for (size_t t = 0; t < sizeof tokens / sizeof *tokens; t++)

@@ -130,7 +130,7 @@ static void check_attention_sums(const lam_kernels *k, size_t tokens, size_t hea
         memcpy(scratch + i, &GUARD_BITS, 4);
     sums[heads].sink = 42.0;
     if (bad) q.data[tokens / 2 * q.stride] = NAN;
-    k->attention_sums(&a, q.data, key.data, q.stride, tokens, sums, scratch);
+    k->attention_sums(&a, NULL, q.data, key.data, q.stride, tokens, sums, scratch);
     for (size_t h = 0; h < heads; h++) {
         double entropy = 0, sink = 0, error = 0;
         uint64_t queries = 0;

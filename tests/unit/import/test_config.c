@@ -89,6 +89,8 @@ Test(config, learned_positions)
                           "\"final_norm\":null}"),
          "attention_branch_norm"},
         {OF("roberta-prelayernorm", ",\"layer_norm_eps\":-1"), "layer_norm_eps"},
+        {OF("mpnet", ",\"relative_attention_num_buckets\":16"), "relative_attention_num_buckets"},
+        {OF("mpnet", ",\"pad_token_id\":\"1\""), "pad_token_id"},
         {OF("distilbert", ",\"dim\":8"), NULL},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
@@ -96,6 +98,8 @@ Test(config, learned_positions)
 
     lam_hparams h = take(OF("roberta", ",\"pad_token_id\":3"), NULL);
     cr_expect(h.position_rule == LAM_POSITIONS_AFTER_PAD && h.pad_id == 3 && h.positions == 6);
+    h = take(OF("mpnet", ",\"relative_attention_num_buckets\":40"), NULL);
+    cr_expect(h.bias_rows == 40 && h.bias_buckets == 32 && h.types == 0 && h.positions == 8);
     h = take(OF("electra", ""), NULL);
     cr_expect(h.embedding_width == 128 && h.embedding_projected);
     h = take(OF("electra", ",\"embedding_size\":8"), NULL);
