@@ -1,5 +1,4 @@
 /* hparams -> op list. One short function per part of the architecture. */
-#include <math.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -261,24 +260,24 @@ static lam_buf attention(builder *b, size_t layer, lam_buf x)
     static const lam_module qkv[] = {LAM_MODULE_QUERY, LAM_MODULE_KEY, LAM_MODULE_VALUE};
     static const lam_module out[] = {LAM_MODULE_ATTENTION_OUT};
     const lam_hparams *h = b->h;
-    const lam_buf projected = linear(b, layer, LAM_SITE_COUNT, qkv, 3, h->width, h->width, x);
-    const lam_buf context = new_buf(b, h->width);
+    const size_t width = h->heads * h->head_width;
+    const lam_buf projected = linear(b, layer, LAM_SITE_COUNT, qkv, 3, width, h->width, x);
+    const lam_buf context = new_buf(b, width);
     lam_op op = {.kind = LAM_OP_ATTENTION,
                  .layer = layer,
                  .site = LAM_SITE_COUNT,
                  .in = projected,
                  .out = context};
-    const size_t head_width = h->width / h->heads;
     op.u.attention.shape.heads = h->heads;
-    op.u.attention.shape.head_width = head_width;
-    op.u.attention.shape.scale = (float)(1.0 / sqrt((double)head_width));
+    op.u.attention.shape.head_width = h->head_width;
+    op.u.attention.shape.scale = h->attention_scale;
     op.u.attention.biased = h->bias_buckets > 0;
     op.u.attention.bias = b->bias;
     op.u.attention.bias_span = h->positions - 1;
     measure_attention(b, &op);
     emit(b, op);
     const lam_buf inner = norm(b, layer, LAM_MODULE_ATTENTION_SUB_NORM, context);
-    return linear(b, layer, LAM_SITE_ATTENTION, out, 1, h->width, h->width, inner);
+    return linear(b, layer, LAM_SITE_ATTENTION, out, 1, h->width, width, inner);
 }
 
 static lam_buf activate(builder *b, size_t layer, lam_buf in)

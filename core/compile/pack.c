@@ -139,6 +139,7 @@ static lam_status pack_linear(packer *k, const lam_op *op)
         const lam_module part = op->u.linear.parts[i];
         LAM_TRY(read(k, part, op->layer, "weight", 2, width, inputs, k->matrix));
         lam__pack_weight(k->matrix, width, inputs, i * width, at(k, op->u.linear.weight));
+        if (k->h->without_biases) continue; /* zeros, as the block was mapped */
         LAM_TRY(
             read(k, part, op->layer, "bias", 1, width, 1, at(k, op->u.linear.bias) + i * width));
     }

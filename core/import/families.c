@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const lam_family_group *const groups[] = {&lam__bert_families};
+static const lam_family_group *const groups[] = {&lam__bert_families, &lam__t5_families};
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
@@ -40,6 +40,8 @@ bool lam_family_ignores(const char *name, size_t bytes)
         "classifier.",
         "qa_outputs.",
         "lm_head.",
+        "decoder.",
+        "encoder.embed_tokens.",
         "predictions.",
         "sop_classifier.",
         "discriminator_predictions.",
@@ -85,6 +87,8 @@ size_t lam_dim_size(const lam_hparams *h, lam_dim dim)
         return h->bias_rows;
     case LAM_DIM_HEADS:
         return h->heads;
+    case LAM_DIM_QUERIES:
+        return h->heads * h->head_width;
     }
     return 0;
 }

@@ -20,6 +20,7 @@ typedef enum lam_dim {
     LAM_DIM_EMBEDDING,
     LAM_DIM_BIASES,
     LAM_DIM_HEADS,
+    LAM_DIM_QUERIES, /* heads * head_width */
 } lam_dim;
 
 size_t lam_dim_size(const lam_hparams *h, lam_dim dim);
@@ -67,7 +68,7 @@ typedef struct lam_family_group {
 } lam_family_group;
 
 /* One a file family_*.c. */
-extern const lam_family_group lam__bert_families;
+extern const lam_family_group lam__bert_families, lam__t5_families;
 
 /* NULL if there is none of that model_type. */
 const lam_family *lam_family_find(const char *model_type);

@@ -47,7 +47,12 @@ lam_status lam__key_sizes(lam_hparams *h, const lam_json *config, const lam_size
     LAM_TRY(lam__key_size(config, keys->width, 1, LAM_MAX_WIDTH, &h->width, err));
     LAM_TRY(lam__key_size(config, keys->layers, 1, LAM_MAX_LAYERS, &h->layers, err));
     LAM_TRY(lam__key_size(config, keys->heads, 1, LAM_MAX_WIDTH, &h->heads, err));
-    if (h->width % h->heads != 0)
+    if (keys->head_width[0])
+        LAM_TRY(lam__key_size(config, keys->head_width, 1, LAM_MAX_WIDTH, &h->head_width, err));
+    if (h->heads * h->head_width > LAM_MAX_WIDTH)
+        return lam_json_fail(config, keys->head_width[0], err, "%zu heads of %zu are too wide",
+                             h->heads, h->head_width);
+    if (!keys->head_width[0] && h->width % h->heads != 0)
         return lam_json_fail(config, keys->heads[0], err, "%zu does not divide %s %zu", h->heads,
                              keys->width[0], h->width);
     LAM_TRY(lam__key_size(config, keys->ffn, 1, LAM_MAX_FFN_WIDTH, &h->ffn_width, err));

@@ -13,6 +13,7 @@ typedef const char *const lam_key[4];
 /* What the sizes of an encoder are called. No name: the family has no such key. */
 typedef struct lam_size_keys {
     lam_key width, layers, heads, ffn, vocab;
+    lam_key head_width; /* must be said where there is such a key; else width / heads, whole */
 } lam_size_keys;
 
 extern const lam_size_keys lam__bert_keys;

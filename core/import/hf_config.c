@@ -44,13 +44,14 @@ lam_status lam_hf_config_take(lam_hparams *h, const lam_family **family, const l
 static json_t *spelled_out(const lam_hparams *h)
 {
     const lam_norm_spec *spec = &h->attention_norm;
-    json_t *norm =
-        json_pack("{s:s, s:f}", "kind", lam_norm_kind_name(spec->kind), "eps", spec->eps);
+    json_t *norm = json_pack("{s:s, s:f, s:s}", "kind", lam_norm_kind_name(spec->kind), "eps",
+                             spec->eps, "eps_mode", lam_eps_mode_name(spec->eps_mode));
     json_t *lamina =
         json_pack("{s:s, s:O}", "placement", lam_placement_name(h->placement), "norm", norm);
     /* Pre-norm models must say it. */
     if (lamina && h->placement == LAM_PLACEMENT_PRE)
-        (void)json_object_set(lamina, "embedding_norm", norm);
+        (void)json_object_set(lamina, "embedding_norm",
+                              h->embedding_norm.kind == LAM_NORM_ABSENT ? json_null() : norm);
     json_decref(norm);
     return lamina;
 }

@@ -1,5 +1,7 @@
 #include "core/model/hparams.h"
 
+#include <math.h>
+
 const char *lam_placement_name(lam_placement v)
 {
     static const char *const names[] = {
@@ -15,6 +17,8 @@ void lam_hparams_complete(lam_hparams *h)
     if (h->embedding_width == 0) h->embedding_width = h->width;
     if (h->weight_sets == 0) h->weight_sets = h->layers;
     if (h->positions == 0) h->positions = h->position_rows;
+    if (h->head_width == 0) h->head_width = h->width / h->heads;
+    if (h->attention_scale == 0.0f) h->attention_scale = (float)(1.0 / sqrt((double)h->head_width));
 }
 
 static lam_norm_site site_of(lam_norm_spec spec, bool there, size_t width, lam_site site)
@@ -42,7 +46,8 @@ lam_norm_site lam_hparams_norm(const lam_hparams *h, lam_module module)
     case LAM_MODULE_ATTENTION_NORM:
         return site_of(h->attention_norm, any, h->width, LAM_SITE_ATTENTION_NORM);
     case LAM_MODULE_ATTENTION_SUB_NORM:
-        return site_of(h->attention_norm, sub, h->width, LAM_SITE_ATTENTION_SUB_NORM);
+        return site_of(h->attention_norm, sub, h->heads * h->head_width,
+                       LAM_SITE_ATTENTION_SUB_NORM);
     case LAM_MODULE_ATTENTION_BRANCH_NORM:
         return site_of(h->attention_norm, branch, h->width, LAM_SITE_ATTENTION_BRANCH_NORM);
     case LAM_MODULE_FFN_NORM:

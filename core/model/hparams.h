@@ -80,10 +80,13 @@ typedef struct lam_hparams {
     size_t positions;   /* longest sequence, in tokens. 0: as many as position_rows */
     size_t position_rows; /* rows of the position table; may be 0: there is none */
     lam_position_rule position_rule;
-    int32_t pad_id;       /* LAM_POSITIONS_AFTER_PAD */
-    size_t bias_buckets;  /* rows of the table of biases by distance; 0: the scores have none */
-    size_t bias_distance; /* from where on all are alike (core/compile/bias.c) */
-    size_t bias_rows;     /* of the table, at least bias_buckets */
+    int32_t pad_id;        /* LAM_POSITIONS_AFTER_PAD */
+    size_t head_width;     /* of attention. 0: width / heads */
+    float attention_scale; /* of its scores. 0: 1 / sqrt(head_width) */
+    bool without_biases;   /* of matrices */
+    size_t bias_buckets;   /* rows of the table of biases by distance; 0: the scores have none */
+    size_t bias_distance;  /* from where on all are alike (core/compile/bias.c) */
+    size_t bias_rows;      /* of the table, at least bias_buckets */
     lam_activation activation;
     lam_placement placement;
     /* ABSENT where there is none. Attention's and the feed-forward part's stand for all norms of

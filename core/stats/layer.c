@@ -284,8 +284,9 @@ void lam__layers_add(lam_layers *f, size_t item, size_t layer, const lam_measure
     memset(one->heads, 0, f->heads * sizeof *one->heads);
     switch (m->what) {
     case LAM_MEASURE_ATTENTION:
-        f->kernels->attention_sums(m->attention, m->bias, m->x, m->x + f->width, m->x_stride,
-                                   m->rows, one->heads, m->scratch);
+        f->kernels->attention_sums(m->attention, m->bias, m->x,
+                                   m->x + m->attention->heads * m->attention->head_width,
+                                   m->x_stride, m->rows, one->heads, m->scratch);
         break;
     case LAM_MEASURE_ATTENTION_BRANCH:
         add_branch(f, m, &one->attention_branch);

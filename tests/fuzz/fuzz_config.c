@@ -34,7 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     if (json_is_object(j.root)) {
         if (lam_hf_config_take(&h, &family, &j, &err) == LAM_OK) {
-            if (h.width == 0 || h.width > LAM_MAX_WIDTH || h.heads == 0 || h.width % h.heads != 0)
+            if (h.width == 0 || h.width > LAM_MAX_WIDTH || h.heads == 0 || h.head_width == 0 ||
+                h.heads * h.head_width > LAM_MAX_WIDTH || h.positions == 0)
                 abort();
             if (h.layers == 0 || h.layers > LAM_MAX_LAYERS || h.vocab > LAM_MAX_VOCAB) abort();
             check_norms(&h);

@@ -41,7 +41,8 @@ static const char *const families[] = {"bert",
                                        "electra",
                                        "albert",
                                        "albert-groups",
-                                       "mpnet"};
+                                       "mpnet",
+                                       "t5-encoder"};
 static const char *const sentences[] = {"st-mean-prompts-new", "st-mean-prompts-old",
                                         "st-lasttoken-new", "st-lasttoken-old"};
 static const char *const refused[] = {"st-cls-dense-new", "st-noprompt-pool-old"};

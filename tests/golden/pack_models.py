@@ -11,7 +11,7 @@ import sys
 FAMILIES = ["bert", "bert-gelu-new", "bert-relu", "bert-silu", "bert-gelu-tanh", "bert-f16", "bert-bf16", "bert-sharded", "bert-v4",
             "st-mean-prompts-new", "st-mean-prompts-old", "st-lasttoken-new", "st-lasttoken-old"]
 # Of these, what tells a family apart: rows, unit vectors, states of two requests, statistics of whole requests; in float32.
-SLIM = ["roberta", "xlm-roberta", "camembert", "roberta-prelayernorm", "distilbert", "electra", "albert", "albert-groups", "mpnet"]
+SLIM = ["roberta", "xlm-roberta", "camembert", "roberta-prelayernorm", "distilbert", "electra", "albert", "albert-groups", "mpnet", "t5-encoder"]
 REFUSED = ["st-cls-dense-new", "st-noprompt-pool-old"]
 
 

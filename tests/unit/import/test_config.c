@@ -66,6 +66,35 @@ Test(config, bert)
     "\"num_attention_heads\":2,\"intermediate_size\":12,\"vocab_size\":16,"   \
     "\"max_position_embeddings\":10" more "}"
 
+#define T5(more)                                                                        \
+    "{\"model_type\":\"t5\",\"d_model\":8,\"num_layers\":2,\"num_heads\":3,\"d_kv\":4," \
+    "\"d_ff\":12,\"vocab_size\":16" more "}"
+
+Test(config, t5)
+{
+    static const char *const table[][2] = {
+        {T5(",\"feed_forward_proj\":\"gated-gelu\""), "gated-gelu"},
+        {T5(",\"relative_attention_num_buckets\":6"), "relative_attention_num_buckets"},
+        {T5(",\"relative_attention_num_buckets\":0"), "relative_attention_num_buckets"},
+        {T5(",\"relative_attention_max_distance\":8"), "relative_attention_max_distance"},
+        {T5(",\"n_positions\":-1"), "n_positions"},
+        {T5(",\"layer_norm_epsilon\":0"), "layer_norm_epsilon"},
+        {T5(",\"is_decoder\":true"), "is_decoder"},
+        {"{\"model_type\":\"t5\",\"d_model\":8,\"num_layers\":2,\"num_heads\":3,\"d_ff\":12,"
+         "\"vocab_size\":16}",
+         "d_kv"},
+        {"{\"model_type\":\"t5\",\"d_model\":8,\"num_layers\":2,\"num_heads\":3,\"d_kv\":32768,"
+         "\"d_ff\":12,\"vocab_size\":16}",
+         "d_kv"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        (void)take(table[i][0], table[i][1]);
+    const lam_hparams h = take(T5(",\"n_positions\":20"), NULL);
+    cr_expect(h.head_width == 4 && h.attention_scale == 1.0f && h.without_biases);
+    cr_expect(h.positions == 20 && h.position_rows == 0 && h.bias_rows == 32);
+    cr_expect(h.embedding_norm.kind == LAM_NORM_ABSENT && h.final_norm.kind == LAM_NORM_RMS);
+}
+
 Test(config, learned_positions)
 {
     static const char *const table[][2] = {
